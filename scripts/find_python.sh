@@ -1,0 +1,20 @@
+#!/bin/sh
+# Prints the Python that `make setup` builds .venv with: the first of the candidates that is 3.11
+# or newer and can make virtual environments. PYTHON=/path/to/python overrides the search.
+set -eu
+
+works() {
+    "$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+}
+
+for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11}; do
+    if works "$candidate"; then
+        command -v "$candidate"
+        exit 0
+    fi
+done
+
+echo "No Python 3.11 or newer with the venv module was found." >&2
+echo "Install one (Debian, Ubuntu: apt-get install python3 python3-venv), or name it:" >&2
+echo "    make setup PYTHON=/path/to/python3.11" >&2
+exit 1
