@@ -1,0 +1,214 @@
+"""The root of all errors and the families that users catch.
+
+An error is a set of facts: its class gives status, effect, retry advice and hint, its constructor
+turns the facts into one sentence. Never holds a secret: every `uri` fact is redacted on the way in.
+"""
+
+import re
+from typing import Any, ClassVar, Literal, Self
+
+from omnigraph.errors.redact import redact_uri
+
+Effect = Literal["none", "unknown", "done"]
+"""What happened to the data: nothing durable, recovery must decide, or the write landed."""
+
+Retry = Literal["no", "same", "fresh", "after_recovery"]
+"""Whether a retry helps: never, the same request later, after reading again, after recovery."""
+
+_OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
+_FACT = re.compile(r"\{(\w+)\}")
+
+
+class OmnigraphError(Exception):
+    """Something went wrong in Omnigraph.
+
+    `code` is the stable name of the outcome for programs, `http_code` the word of the closed HTTP
+    set (or None), `status` the HTTP status. `details` holds the facts; those that a class declares
+    are attributes too.
+
+    >>> error = OmnigraphError("the lamp is off", room="attic")
+    >>> error.details
+    {'room': 'attic'}
+    >>> error
+    OmnigraphError(code='OmnigraphError', 'the lamp is off')
+    """
+
+    code: ClassVar[str] = "OmnigraphError"
+    http_code: ClassVar[str | None] = None
+    sentence: ClassVar[str] = ""
+    member: ClassVar[str | None] = None
+    member_facts: ClassVar[tuple[str, ...]] = ()
+    exit_code: ClassVar[int] = 1
+    extended_exit_code: ClassVar[int] = 1
+
+    status: int | None = None
+    effect: Effect = "none"
+    retryable: Retry = "no"
+    hint: str | None = None
+    request_id: str | None = None
+    details: dict[str, Any]
+    message: str
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "code" not in cls.__dict__:
+            cls.code = cls.__name__
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        hint: str | None = None,
+        effect: Effect | None = None,
+        retryable: Retry | None = None,
+        request_id: str | None = None,
+        **facts: Any,
+    ) -> None:
+        known = {name: _safe(name, value) for name, value in facts.items() if value is not None}
+        given = {"hint": hint, "effect": effect, "retryable": retryable, "request_id": request_id}
+        declared = {name: value for name, value in known.items() if _declares(type(self), name)}
+        self.__dict__.update(declared)
+        self.__dict__.update({name: value for name, value in given.items() if value is not None})
+        self.details = known
+        self.message = message or fill(self.sentence, known) or summary(type(self))
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(code={self.code!r}, {_short(self.message)!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _revive, (type(self), self.message, self.__dict__.copy())
+
+    def to_json(self) -> dict[str, Any]:
+        """The error object of the HTTP interface; absent facts are left out.
+
+        >>> OmnigraphError("no", room="attic").to_json()["details"]
+        {'room': 'attic'}
+        """
+        body: dict[str, Any] = {"error": self.message, "code": self.http_code, "kind": self.code}
+        body |= self.typed_members()
+        extra = {n: v for n, v in self.details.items() if n not in self.member_facts}
+        body["details"] = extra or None
+        body |= {"hint": self.hint, "retry": self.retryable, "effect": self.effect}
+        body["request_id"] = self.request_id
+        return {name: value for name, value in body.items() if value is not None}
+
+    def typed_members(self) -> dict[str, Any]:
+        """The members by which a program recognises this outcome without reading the message."""
+        if self.member is None:
+            return {}
+        return {self.member: {n: self.details[n] for n in self.member_facts if n in self.details}}
+
+    def with_request_id(self, request_id: str) -> Self:
+        """The same error, naming the request that it belongs to."""
+        self.request_id = request_id
+        return self
+
+
+class ClientError(OmnigraphError):
+    """The request cannot be served as it is."""
+
+    status = 400
+    http_code = "bad_request"
+    hint = "correct the request; the same request will fail again"
+
+
+class ServerError(OmnigraphError):
+    """The request was fine, serving it failed."""
+
+    status = 500
+    http_code = "internal"
+    effect = "unknown"
+    hint = "look in the log for the request id"
+
+
+class ConfigError(OmnigraphError):
+    """The configuration is wrong."""
+
+    sentence = "configuration is not usable: {reason}[ ({path})]"
+    hint = "correct the configuration file or the environment"
+    reason: str | None = None
+    path: str | None = None
+
+
+class UsageError(ClientError, TypeError):
+    """A call or a command does not fit what it is called on."""
+
+    status = None
+    http_code = None
+    sentence = "{reason}"
+    hint = "see the help of the command or the documentation of the method"
+    exit_code = 2
+    extended_exit_code = 2
+    reason: str | None = None
+
+
+class Conflict(ClientError):
+    """The request contradicts the state of the graph."""
+
+    status = 409
+    http_code = "conflict"
+    hint = "read again, then decide"
+    extended_exit_code = 3
+
+
+class Transient(OmnigraphError):
+    """A marker: the same request may succeed later."""
+
+    retryable = "same"
+    extended_exit_code = 7
+
+
+def fill(sentence: str, facts: dict[str, Any]) -> str | None:
+    """The sentence with its facts; a part in brackets goes when its fact is missing.
+
+    >>> fill("no branch '{branch}'[ in {graph}]", {"branch": "dev"})
+    "no branch 'dev'"
+    """
+    parts = _OPTIONAL.split(sentence)
+    # Every second part stood in brackets.
+    for at in range(1, len(parts), 2):
+        if any(name not in facts for name in _FACT.findall(parts[at])):
+            parts[at] = ""
+    names = _FACT.findall("".join(parts))
+    if not sentence or any(name not in facts for name in names):
+        return None
+    return "".join(_FACT.sub(lambda found: _spoken(facts[found.group(1)]), part) for part in parts)
+
+
+def summary(cls: type[OmnigraphError]) -> str:
+    """What an error of this class says when it was given no facts."""
+    text = (cls.__doc__ or cls.__name__).strip().splitlines()[0].rstrip(".")
+    return text[:1].lower() + text[1:]
+
+
+def _spoken(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_spoken(item) for item in value)
+    return str(value)
+
+
+def _safe(name: str, value: Any) -> Any:
+    is_uri = name == "uri" or name.endswith("_uri")
+    return redact_uri(str(value)) if is_uri else value
+
+
+def _declares(cls: type[OmnigraphError], name: str) -> bool:
+    return any(name in parent.__dict__.get("__annotations__", {}) for parent in cls.__mro__)
+
+
+def _short(text: str, width: int = 120) -> str:
+    line = text.partition("\n")[0]
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def _revive(cls: type[OmnigraphError], message: str, state: dict[str, Any]) -> OmnigraphError:
+    error = cls.__new__(cls)
+    Exception.__init__(error, message)
+    error.__dict__.update(state)
+    return error

@@ -1,0 +1,113 @@
+"""The scalar types of the schema language and the type record of a property.
+
+Two property types are equal when their records are equal. Never knows values: see the sisters.
+"""
+
+import enum
+from dataclasses import dataclass, replace
+
+
+class ScalarType(enum.Enum):
+    """A scalar type; the value is its spelling in a schema file."""
+
+    STRING = "String"
+    BLOB = "Blob"
+    BOOL = "Bool"
+    I32 = "I32"
+    I64 = "I64"
+    U32 = "U32"
+    U64 = "U64"
+    F32 = "F32"
+    F64 = "F64"
+    DATE = "Date"
+    DATETIME = "DateTime"
+    VECTOR = "Vector"
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether values are whole numbers."""
+        return self in _INTEGERS
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values are binary floating-point numbers."""
+        return self is ScalarType.F32 or self is ScalarType.F64
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether values are numbers of any kind."""
+        return self.is_integer or self.is_float
+
+
+_INTEGERS = frozenset({ScalarType.I32, ScalarType.I64, ScalarType.U32, ScalarType.U64})
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyType:
+    """The type of a property, parameter or column.
+
+    Enum values are sorted, so that their order in a file never matters.
+
+    >>> PropertyType(ScalarType.STRING, is_list=True, nullable=True).display()
+    '[String]?'
+    """
+
+    scalar: ScalarType
+    nullable: bool = False
+    is_list: bool = False
+    enum_values: tuple[str, ...] | None = None
+    vector_dim: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.enum_values is not None:
+            object.__setattr__(self, "enum_values", tuple(sorted(set(self.enum_values))))
+
+    def display(self) -> str:
+        """The type as a schema file spells it.
+
+        >>> PropertyType(ScalarType.VECTOR, vector_dim=8).display()
+        'Vector(8)'
+        >>> PropertyType(ScalarType.STRING, enum_values=("b", "a")).display()
+        'enum(a, b)'
+        """
+        return self._core() + ("?" if self.nullable else "")
+
+    def _core(self) -> str:
+        if self.enum_values is not None:
+            return f"enum({', '.join(self.enum_values)})"
+        if self.is_vector:
+            return f"Vector({self.vector_dim})"
+        return f"[{self.scalar.value}]" if self.is_list else self.scalar.value
+
+    def as_nullable(self, nullable: bool) -> "PropertyType":
+        """The same type, nullable or not."""
+        return self if nullable == self.nullable else replace(self, nullable=nullable)
+
+    def element(self) -> "PropertyType":
+        """The type of one element of a list or vector; of a scalar, the type without `?`.
+
+        >>> PropertyType(ScalarType.I32, is_list=True).element().display()
+        'I32'
+        """
+        scalar = ScalarType.F32 if self.is_vector else self.scalar
+        return PropertyType(scalar, enum_values=self.enum_values)
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether a value is one number (lists and vectors are not)."""
+        return self.scalar.is_numeric and not self.is_list
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether a value is one whole number."""
+        return self.scalar.is_integer and not self.is_list
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether a value is an embedding of fixed length."""
+        return self.scalar is ScalarType.VECTOR
+
+    @property
+    def is_enum(self) -> bool:
+        """Whether values come from a closed set of words."""
+        return self.enum_values is not None
