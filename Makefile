@@ -4,14 +4,16 @@
 VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
+JOBS  := 2
 
-.PHONY: help
+.PHONY: help setup demo test test-full check bench docs dist tables clean
+
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-.PHONY: setup
-setup: $(READY) ## Make .venv with the package and the developer tools; done again, it is quick
-	@echo "ready: $(BIN)/omnigraph"
+setup: $(READY) ## Make .venv with the package, the developer tools and a Java; run again, it is quick
+	@$(BIN)/python scripts/java.py $(VENV)
+	@echo "Ready: $(BIN)/omnigraph"
 
 # The stamp is redone when the dependencies change. Spark is not installed here: its distribution
 # is several hundred megabytes and nothing uses it yet. It will join as `.[dev,spark]`.
@@ -19,3 +21,35 @@ $(READY): pyproject.toml constraints.txt scripts/find_python.sh
 	@python="$$(sh scripts/find_python.sh)" && { [ -x $(BIN)/python ] || "$$python" -m venv $(VENV); }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
+
+demo: $(READY) ## Show what works today, on the example in examples/library
+	@BIN=$(BIN) bash scripts/demo.sh
+
+test: $(READY) ## Run the tests and the doctests
+	$(BIN)/pytest -n $(JOBS) -q
+
+test-full: $(READY) ## Run everything: also the slow tests, and more examples per property
+	HYPOTHESIS_PROFILE=full $(BIN)/pytest -n $(JOBS) -q -m ""
+
+check: $(READY) ## Format, lint, types, layers, dependencies
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry omnigraph
+
+bench: $(READY) ## Measure the start-up of the command line
+	$(BIN)/python bench/startup.py
+
+docs: $(READY) ## Regenerate the reference pages and check every link
+	$(BIN)/python scripts/make_docs.py
+
+dist: $(READY) ## Build the wheel into dist/
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist
+
+tables: $(READY) ## Regenerate the parser tables from the grammars
+	$(BIN)/python -m omnigraph.lang.tables
+
+clean: ## Remove what the other targets made, except .venv
+	rm -rf dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find omnigraph tests bench scripts -name __pycache__ -type d -prune -exec rm -rf {} +
