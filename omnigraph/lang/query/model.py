@@ -1,0 +1,355 @@
+"""The tree of a `.gq` file as it was written.
+
+Owns the nodes the parser makes and the formatter prints. Nothing is typed or resolved here.
+Spans do not take part in equality, so that two texts with the same meaning give equal trees.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal as OneOf
+
+from omnigraph.diagnostics import NOWHERE, Span
+from omnigraph.values import PropertyType
+
+LiteralKind = OneOf["string", "int", "float", "bool", "null", "date", "datetime"]
+Operator = OneOf["=", "!=", "<", "<=", ">", ">=", "contains", "starts_with"]
+Function = OneOf["search", "fuzzy", "match_text", "bm25", "nearest", "rrf"]
+AggregateFunction = OneOf["count", "sum", "avg", "min", "max", "collect"]
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """An identifier, edge word or type name at a place."""
+
+    text: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+# Expressions --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant. `text` is the decoded string, or the number, date text or word as written."""
+
+    kind: LiteralKind
+    text: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ListLiteral:
+    """`[1, 2, 3]`."""
+
+    items: tuple[Literal, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """`$x`; the name is without the dollar sign. `$_` is anonymous."""
+
+    name: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """`$x.title`, `$x.id`, `$w.from`."""
+
+    variable: str
+    name: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """`now()`."""
+
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A search or ranking function."""
+
+    function: Function
+    arguments: tuple["Expression", ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """`count($x)`, `count(distinct $x.p)`, `collect($x.p)`."""
+
+    function: AggregateFunction
+    argument: "Expression"
+    distinct: bool = False
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """A bare word: a result column in `order`, a property in the `where` of a mutation."""
+
+    name: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Expression = Literal | ListLiteral | Variable | Field | Now | Call | Aggregate | Alias
+
+
+# Conditions ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`left operator right`."""
+
+    left: Expression
+    operator: Operator
+    right: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """`operand in [..]` or `operand in $list`."""
+
+    operand: Expression
+    items: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """`operand is null`, `operand is not null`."""
+
+    operand: Expression
+    negated: bool = False
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TextMatch:
+    """`search(..)`, `fuzzy(..)`, `match_text(..)` used as a condition."""
+
+    call: Call
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All of the conditions."""
+
+    items: tuple["Condition", ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Any of the conditions."""
+
+    items: tuple["Condition", ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The condition is false (unknown stays unknown)."""
+
+    item: "Condition"
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Condition = Comparison | Membership | IsNull | TextMatch | And | Or | Not
+
+
+# Clauses of match ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class InlinePredicate:
+    """`name: "Ann"` inside a binding."""
+
+    name: Name
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """`$p: Person { name: "Ann" }`."""
+
+    variable: Variable
+    type_name: Name
+    predicates: tuple[InlinePredicate, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Hops:
+    """`{1,3}`; `high` is None in `{2,}`, which the checker refuses."""
+
+    low: int
+    high: int | None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Traversal:
+    """`$a knows $b`, `$a <knows|likes> $b`, `$a $w:knows $b`, `$a knows{1,3} $b`."""
+
+    source: Variable
+    edges: tuple[Name, ...]
+    target: Variable
+    undirected: bool = False
+    hops: Hops | None = None
+    edge_variable: Variable | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WordPair:
+    """`$a contains $b`: a filter when `$a` is a parameter, else a traversal of that edge word."""
+
+    left: Variable
+    word: Name
+    right: Variable
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A condition standing as a clause."""
+
+    condition: Condition
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """`not { clauses }`."""
+
+    clauses: tuple["Clause", ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalMatch:
+    """`optional { clauses }`: a left join."""
+
+    clauses: tuple["Clause", ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Clause = Binding | Traversal | WordPair | Filter | Negation | OptionalMatch
+
+
+# Bodies -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """One result column."""
+
+    expression: Expression
+    alias: Name | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """One sort key; `direction` is None when none was written."""
+
+    expression: Expression
+    direction: OneOf["asc", "desc"] | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBody:
+    """match, return, order, limit, offset."""
+
+    clauses: tuple[Clause, ...]
+    projections: tuple[Projection, ...]
+    orderings: tuple[Ordering, ...] = ()
+    limit: Literal | Variable | None = None
+    offset: Literal | Variable | None = None
+    distinct: bool = False
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """`age: $a` in insert and update."""
+
+    name: Name
+    value: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """`insert Person { name: "Ann" }`."""
+
+    type_name: Name
+    assignments: tuple[Assignment, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """`update Person set { age: 3 } where name = "Ann"`; bare words in `where` are `Alias`."""
+
+    type_name: Name
+    assignments: tuple[Assignment, ...]
+    where: Condition
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """`delete Person where name = "Ann"`."""
+
+    type_name: Name
+    where: Condition
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Statement = Insert | Update | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBody:
+    """One or more statements."""
+
+    statements: tuple[Statement, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """`$n: I32? = 10`."""
+
+    name: str
+    type: PropertyType
+    default: Literal | ListLiteral | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One named query with its parameters and body."""
+
+    name: Name
+    parameters: tuple[Parameter, ...]
+    body: ReadBody | WriteBody
+    description: str | None = None
+    instruction: str | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFile:
+    """All queries of a `.gq` text, in source order."""
+
+    queries: tuple[Query, ...] = ()

@@ -1,0 +1,348 @@
+"""The immutable plan (IR) of one compiled query: what an engine runs, with every name resolved.
+
+Owns the operator and expression nodes. It carries no text, no spans and no data; two queries
+with the same meaning lower to equal plans. How neighbours are found is never said here.
+"""
+
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from omnigraph.values import PropertyType
+
+Direction = OneOf["out", "in", "both"]
+CompareOperator = OneOf["=", "!=", "<", "<=", ">", ">="]
+TextOperator = OneOf["string_contains", "starts_with", "list_contains"]
+AggregateFunction = OneOf["count", "sum", "avg", "min", "max", "collect"]
+SystemField = OneOf["id", "from", "to"]
+
+NOW = "__now"  # the reserved parameter that carries the one time of a request
+
+
+# Values -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal as `omnigraph.values` stores it: days for Date, milliseconds for DateTime."""
+
+    value: object
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A declared parameter, or `__now`."""
+
+    name: str
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyValue:
+    """A declared property of a bound node or edge variable."""
+
+    variable: str
+    name: str
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class SystemValue:
+    """`id` of an entity, `from` or `to` of an edge."""
+
+    variable: str
+    field: SystemField
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A whole bound node: an object with its id when projected, its id when counted."""
+
+    variable: str
+    type_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The number that a ranking gives to a row: bm25, distance of nearest, or rrf."""
+
+    ranking: "Ranking"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An aggregate over the rows of a group; `argument` is evaluated per row."""
+
+    function: AggregateFunction
+    argument: "Value"
+    distinct: bool = False
+
+
+Value = Constant | Parameter | PropertyValue | SystemValue | Entity | Score | Aggregate
+
+
+# Predicates: three-valued; a row survives only when TRUE ---------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Comparison by value; null on either side is unknown."""
+
+    left: Value
+    operator: CompareOperator
+    right: Value
+
+
+@dataclass(frozen=True, slots=True)
+class TextTest:
+    """Substring, prefix, or membership of a scalar in a list value."""
+
+    left: Value
+    operator: TextOperator
+    right: Value
+
+
+@dataclass(frozen=True, slots=True)
+class InList:
+    """Membership of a scalar in a constant or parameter list."""
+
+    operand: Value
+    items: Value
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """Never unknown."""
+
+    operand: Value
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextSearch:
+    """`search`, `fuzzy` or `match_text` over a String property of a bound node."""
+
+    function: OneOf["search", "fuzzy", "match_text"]
+    field: PropertyValue
+    query: Value
+    max_edits: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Conjunction."""
+
+    items: tuple["Predicate", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Disjunction."""
+
+    items: tuple["Predicate", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Negation; unknown stays unknown."""
+
+    item: "Predicate"
+
+
+Predicate = Compare | TextTest | InList | IsNull | TextSearch | And | Or | Not
+
+
+# Rankings -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Bm25:
+    """Descending text score; keeps only matching rows."""
+
+    field: PropertyValue
+    query: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """Ascending distance; rows without a vector are left out. `model` is that of `@embed`."""
+
+    field: PropertyValue
+    query: Value
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fuse:
+    """Reciprocal rank fusion of two rankings of one variable."""
+
+    first: "Bm25 | Nearest"
+    second: "Bm25 | Nearest"
+    k: Value
+
+
+Ranking = Bm25 | Nearest | Fuse
+
+
+# Operators: each extends or thins the bag of rows of the ones before -----------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NodeScan:
+    """All nodes of a type that pass the filters; a second seed forms a cross product."""
+
+    variable: str
+    type_name: str
+    filters: tuple[Predicate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One edge type of an expansion and the way it is walked."""
+
+    edge_type: str
+    direction: Direction
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """Walk from a bound variable to new nodes: a set per input row, a bag with `edge_variable`.
+
+    `target` None means the anonymous variable; `target_filters` test emitted nodes only.
+    """
+
+    source: str
+    target: str | None
+    steps: tuple[Step, ...]
+    target_type: str
+    min_hops: int = 1
+    max_hops: int = 1
+    target_filters: tuple[Predicate, ...] = ()
+    edge_variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Keep rows whose two variables are the same entity: closes a cycle after an `Expand`."""
+
+    left: str
+    right: str
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Keep rows for which the predicate is TRUE."""
+
+    predicate: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class AntiJoin:
+    """Drop rows from which the inner operators produce at least one row."""
+
+    outer: tuple[str, ...]
+    inner: tuple["Operator", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftJoin:
+    """Extend rows by the inner operators; rows without a result keep nulls for `introduced`."""
+
+    outer: tuple[str, ...]
+    inner: tuple["Operator", ...]
+    introduced: tuple[str, ...]
+
+
+Operator = NodeScan | Expand | Close | Filter | AntiJoin | LeftJoin
+
+
+# Whole plans --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One result column; `type` is None for a whole entity."""
+
+    name: str
+    value: Value
+    type: PropertyType | None
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """`column` names a result column when the key is one, else `value` is computed per row."""
+
+    value: Value
+    descending: bool = False
+    column: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """match, then projection or grouping, ordering or ranking, offset and limit.
+
+    `variables` lists every named variable (nodes and edges) in order of first appearance: it
+    settles ties and the default order.
+    """
+
+    operators: tuple[Operator, ...]
+    columns: tuple[Column, ...]
+    variables: tuple[str, ...]
+    aggregated: bool = False
+    distinct: bool = False
+    order: tuple[SortKey, ...] = ()
+    ranking: Ranking | None = None
+    limit: Value | None = None
+    offset: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """A property (or `from`, `to`) takes a constant or parameter."""
+
+    name: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class InsertRow:
+    """Insert one entity; a keyed node replaces the row of the same id."""
+
+    kind: OneOf["node", "edge"]
+    type_name: str
+    assignments: tuple[Assign, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateRows:
+    """Give constants to properties of all matching nodes."""
+
+    type_name: str
+    assignments: tuple[Assign, ...]
+    where: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRows:
+    """Delete matching entities; nodes take their edges (`cascades`) with them."""
+
+    kind: OneOf["node", "edge"]
+    type_name: str
+    where: Predicate
+    cascades: tuple[str, ...] = ()
+
+
+WriteStatement = InsertRow | UpdateRows | DeleteRows
+
+ROW = "_"  # the variable that stands for the row under test in the `where` of a mutation
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """Statements in order; later ones see what earlier ones wrote."""
+
+    statements: tuple[WriteStatement, ...]
+
+
+Plan = ReadPlan | WritePlan

@@ -1,0 +1,105 @@
+"""A coarse, linear look at a text: words, strings, comments, brackets.
+
+Owns the split of a file into declarations, so that a broken one does not hide the next, and the
+bound on nesting. It knows no grammar: what a declaration means is the parser's business.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from omnigraph.diagnostics import Span
+
+MAX_DEPTH = 100
+
+_WHOLE = r"""
+    (?P<space>[ \t\r\n]+)
+  | (?P<comment>//[^\n]* | /\*(?s:.*?)\*/)
+  | (?P<string>"[^"\\]*+(?:\\(?s:.)[^"\\]*+)*+")
+  | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
+  | (?P<open>[{(\[])
+  | (?P<close>[})\]])
+"""
+# An unterminated string or comment swallows all that follows, which keeps the scan linear.
+_STRICT = re.compile(_WHOLE + r'| (?P<broken>"(?s:.*) | /\*(?s:.*)) | (?P<other>(?s:.))', re.X)
+# When a declaration is broken its quotes cannot be trusted: here a string ends with its line.
+_LINE = _WHOLE.replace(r'[^"\\]', r'[^"\\\n]').replace(r"\\(?s:.)", r"\\.")
+_WARY = re.compile(_LINE + r'| (?P<broken>"[^\n]* | /\*(?s:.*)) | (?P<other>(?s:.))', re.X)
+
+
+@dataclass(frozen=True, slots=True)
+class Lexeme:
+    """A coarse piece of text: its kind and where it stands."""
+
+    kind: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How a declaration begins: one of `words`, then lexemes of the `follow` kinds."""
+
+    words: frozenset[str]
+    follow: tuple[str, ...]
+
+
+def lexemes(text: str, start: int, end: int, *, wary: bool = False) -> Iterator[Lexeme]:
+    """The coarse pieces of a part of `text`, white space left out.
+
+    >>> [x.kind for x in lexemes('node A { } // end', 0, 17)]
+    ['word', 'word', 'open', 'close', 'comment']
+    """
+    pattern = _WARY if wary else _STRICT
+    for match in pattern.finditer(text, start, end):
+        if match.lastgroup != "space":
+            yield Lexeme(match.lastgroup or "other", match.start(), match.end())
+
+
+def split(
+    text: str, opening: Opening, start: int, end: int, *, wary: bool = False
+) -> list[tuple[int, int]]:
+    r"""Cut a part of a text at every place where a declaration begins.
+
+    The first piece may hold what stands before the first declaration.
+
+    >>> split("// x\nnode A {} node B {}", Opening(frozenset({"node"}), ("word",)), 0, 24)
+    [(0, 5), (5, 15), (15, 24)]
+    """
+    solid = [x for x in lexemes(text, start, end, wary=wary) if x.kind != "comment"]
+    cuts = [x.start for i, x in enumerate(solid) if _begins(text, solid, i, opening)]
+    edges = [start, *(c for c in cuts if c > start), end]
+    return list(pairwise(edges))
+
+
+def _begins(text: str, solid: list[Lexeme], index: int, opening: Opening) -> bool:
+    word = solid[index]
+    if word.kind != "word" or text[word.start : word.end] not in opening.words:
+        return False
+    if index and text[solid[index - 1].end - 1 : word.start] in ("$", "@", "."):
+        return False
+    following = tuple(x.kind for x in solid[index + 1 : index + 1 + len(opening.follow)])
+    return following == opening.follow
+
+
+def content(text: str, start: int, end: int) -> Span | None:
+    """From the first to the last lexeme that is not a comment; None when there is none."""
+    solid = [x for x in lexemes(text, start, end) if x.kind != "comment"]
+    return Span(solid[0].start, solid[-1].end) if solid else None
+
+
+def too_deep(text: str, start: int, end: int) -> Span | None:
+    """The bracket that goes deeper than `MAX_DEPTH`, if there is one."""
+    depth = 0
+    for piece in lexemes(text, start, end):
+        depth += {"open": 1, "close": -1}.get(piece.kind, 0)
+        if depth > MAX_DEPTH:
+            return Span(piece.start, piece.end)
+    return None
+
+
+def comments(text: str) -> tuple[Span, ...]:
+    """Where the comments of a text stand, in order."""
+    found = (x for x in lexemes(text, 0, len(text)) if x.kind == "comment")
+    return tuple(Span(x.start, x.end) for x in found)

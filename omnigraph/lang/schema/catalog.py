@@ -1,0 +1,203 @@
+"""A checked schema: what every later layer asks about types, properties and rules.
+
+Owns the resolved form of a `.pg` file: interfaces expanded into their nodes, constraints typed,
+everything in name order. It is only ever made by `check`, so whoever holds one may trust it.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal as OneOf
+
+from omnigraph.diagnostics import NOWHERE, Span
+from omnigraph.values import PropertyType
+
+from .model import Literal
+
+TypeKind = OneOf["interface", "node", "edge"]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """`@key`: the columns that make up a node's id, in name order."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """`@unique`: no two entities share this tuple; a null member exempts the entity."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """`@index`: the wish for an index; `options` holds kind, metric, language in name order."""
+
+    columns: tuple[str, ...]
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """`@range`: inclusive bounds, exact integers for integer bounds; None is open."""
+
+    column: str
+    low: int | float | None
+    high: int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`@check`: a value must contain a match of this RE2 pattern."""
+
+    column: str
+    pattern: str
+
+
+Constraint = Key | Unique | Index | Range | Check
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """An opaque annotation kept verbatim: name, stored text of its argument, keyword arguments."""
+
+    name: str
+    value: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Embed:
+    """`@embed`: the text property a vector was computed from, and by which model."""
+
+    source: str
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One property of an interface, node or edge, after interface expansion.
+
+    `satisfies` names the (interface, property) pairs it fulfils; `marks` are the constraint words
+    written on the property itself; `default` is the literal of `@default`, already checked.
+    """
+
+    name: str
+    type: PropertyType
+    notes: tuple[Note, ...] = ()
+    marks: tuple[str, ...] = ()
+    embed: Embed | None = None
+    default: Literal | None = None
+    declared_directly: bool = True
+    satisfies: tuple[tuple[str, str], ...] = ()
+    rename_from: str | None = field(default=None, compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Interface:
+    """A checked interface; properties in name order."""
+
+    name: str
+    properties: tuple[Property, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+    kind: TypeKind = field(default="interface", init=False)
+    rename_from: str | None = field(default=None, init=False, compare=False)
+
+    def property(self, name: str) -> Property | None:
+        """The property of that name, or None."""
+        return next((p for p in self.properties if p.name == name), None)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A checked node type; properties and constraints in canonical order."""
+
+    name: str
+    properties: tuple[Property, ...]
+    constraints: tuple[Constraint, ...] = ()
+    implements: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+    rename_from: str | None = field(default=None, compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
+
+    kind: TypeKind = field(default="node", init=False)
+
+    @cached_property
+    def by_name(self) -> dict[str, Property]:
+        """Properties by name."""
+        return {p.name: p for p in self.properties}
+
+    def property(self, name: str) -> Property | None:
+        """The property of that name, or None."""
+        return self.by_name.get(name)
+
+    @cached_property
+    def key(self) -> tuple[str, ...] | None:
+        """The key columns in name order, or None for a type without `@key`."""
+        return next((c.columns for c in self.constraints if isinstance(c, Key)), None)
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A checked edge type from `source` to `target` node types."""
+
+    name: str
+    source: str
+    target: str
+    properties: tuple[Property, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    low: int = 0
+    high: int | None = None
+    notes: tuple[Note, ...] = ()
+    rename_from: str | None = field(default=None, compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
+
+    kind: TypeKind = field(default="edge", init=False)
+
+    @cached_property
+    def by_name(self) -> dict[str, Property]:
+        """Properties by name."""
+        return {p.name: p for p in self.properties}
+
+    def property(self, name: str) -> Property | None:
+        """The property of that name, or None."""
+        return self.by_name.get(name)
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """A whole checked schema. Each tuple is in name order."""
+
+    interfaces: tuple[Interface, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    source: str = field(default="", compare=False, repr=False)
+
+    @cached_property
+    def _nodes(self) -> dict[str, Node]:
+        return {n.name: n for n in self.nodes}
+
+    @cached_property
+    def _edges(self) -> dict[str, Edge]:
+        exact = {e.name: e for e in self.edges}
+        return {e.name.lower(): e for e in self.edges} | exact
+
+    def node(self, name: str) -> Node | None:
+        """The node type of that exact name."""
+        return self._nodes.get(name)
+
+    def interface(self, name: str) -> Interface | None:
+        """The interface of that exact name."""
+        return next((i for i in self.interfaces if i.name == name), None)
+
+    def edge(self, name: str) -> Edge | None:
+        """The edge type of that exact name (mutations, export)."""
+        found = self._edges.get(name)
+        return found if found is not None and found.name == name else None
+
+    def edge_by_word(self, word: str) -> Edge | None:
+        """The edge type a query word means: exact first, then ignoring case."""
+        return self._edges.get(word) or self._edges.get(word.lower())

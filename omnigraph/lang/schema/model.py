@@ -1,0 +1,135 @@
+"""The tree of a `.pg` file as it was written.
+
+Owns the nodes the parser makes and the formatter prints. Nothing is resolved or checked here:
+interfaces are not expanded and names may point nowhere (see `catalog` for the checked form).
+Spans do not take part in equality, so that two texts with the same meaning give equal trees.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal as OneOf
+
+from omnigraph.diagnostics import NOWHERE, Span
+from omnigraph.values import PropertyType
+
+ConstraintKind = OneOf["key", "unique", "index", "range", "check"]
+LiteralKind = OneOf["string", "int", "float", "bool", "word", "code"]
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """An identifier or type name at a place."""
+
+    text: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A literal argument. `text` is the decoded string, or the number as it was written."""
+
+    kind: LiteralKind
+    text: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A keyword argument: `model="demo/e1"`."""
+
+    name: Name
+    value: Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """`@name`, `@name(argument, ...)` or `@name(argument, key=value)`."""
+
+    name: Name
+    arguments: tuple[Literal, ...] = ()
+    options: tuple[Option, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """`title: String? @index`."""
+
+    name: Name
+    type: PropertyType
+    annotations: tuple[Annotation, ...] = ()
+    type_span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """`0..9`, `0..`, `..9`: the range of a `@range`."""
+
+    low: Literal | None
+    high: Literal | None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A body constraint such as `@key(a, b)`, `@range(year, 1600..)`, `@index(a, kind="btree")`."""
+
+    kind: ConstraintKind
+    arguments: tuple[Literal | Bounds, ...]
+    options: tuple[Option, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cardinality:
+    """`@card(low..high)`: edges per source node; `high` None is unbounded."""
+
+    low: int
+    high: int | None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Member = Property | Constraint
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceDeclaration:
+    """`interface Titled { title: String }`."""
+
+    name: Name
+    properties: tuple[Property, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDeclaration:
+    """`node Paper @description("..") implements Titled { ... }`."""
+
+    name: Name
+    annotations: tuple[Annotation, ...] = ()
+    implements: tuple[Name, ...] = ()
+    members: tuple[Member, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeDeclaration:
+    """`edge Cites: Paper -> Paper @card(0..9) { ... }`."""
+
+    name: Name
+    source: Name
+    target: Name
+    cardinality: Cardinality | None = None
+    annotations: tuple[Annotation, ...] = ()
+    members: tuple[Member, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Declaration = InterfaceDeclaration | NodeDeclaration | EdgeDeclaration
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaFile:
+    """All declarations of a `.pg` text, in source order."""
+
+    declarations: tuple[Declaration, ...] = ()

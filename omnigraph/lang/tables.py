@@ -1,0 +1,93 @@
+"""Parsers from saved tables.
+
+Owns `grammar.json` beside each `grammar.lark`: the LALR tables, made once by `make tables`, so
+that start-up reads instead of computing. Tables that do not belong to the grammar are not used.
+"""
+
+import json
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import lark
+from lark import Lark
+
+_HERE = Path(__file__).parent
+LANGUAGES = ("schema", "query")
+_OPTIONS: dict[str, Any] = {
+    "parser": "lalr",
+    "lexer": "contextual",
+    "propagate_positions": True,
+    "maybe_placeholders": True,
+    "start": "declaration",
+}
+
+
+@cache
+def parser(language: str) -> Lark:
+    """The parser of one declaration of a language, from its tables when they are fresh."""
+    grammar = _grammar(language)
+    tables = _HERE / language / "grammar.json"
+    saved = json.loads(tables.read_bytes()) if tables.exists() else {}
+    if saved.get("stamp") != _stamp(grammar):
+        return Lark(grammar, **_OPTIONS)
+    return _restore(saved)
+
+
+def fresh(language: str) -> bool:
+    """Whether the saved tables belong to the grammar as it is now."""
+    tables = _HERE / language / "grammar.json"
+    return tables.exists() and tables.read_text("utf-8") == _save(language)
+
+
+def write(language: str) -> Path:
+    """Compute the tables of a language and save them; gives the path."""
+    tables = _HERE / language / "grammar.json"
+    tables.write_text(_save(language), "utf-8")
+    return tables
+
+
+def _grammar(language: str) -> str:
+    return (_HERE / language / "grammar.lark").read_text("utf-8")
+
+
+def _stamp(grammar: str) -> str:
+    return sha256(f"{lark.__version__}\n{grammar}".encode()).hexdigest()
+
+
+def _save(language: str) -> str:
+    from lark.grammar import Rule
+    from lark.lexer import TerminalDef
+
+    grammar = _grammar(language)
+    data, memo = Lark(grammar, **_OPTIONS).memo_serialize([TerminalDef, Rule])
+    saved = {"stamp": _stamp(grammar), "data": _tag(data), "memo": _tag(memo)}
+    return json.dumps(saved, separators=(",", ":"), sort_keys=True) + "\n"
+
+
+def _restore(saved: dict[str, Any]) -> Lark:
+    # The way lark's own stand-alone parsers come to life; a test holds it to the grammar.
+    load: Any = Lark._load_from_dict
+    restored: Lark = load(_untag(saved["data"]), _untag(saved["memo"]))
+    return restored
+
+
+# JSON knows only text as member names; a number is written with a leading '#'.
+def _tag(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {f"#{k}" if isinstance(k, int) else k: _tag(v) for k, v in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_tag(v) for v in (sorted(value) if isinstance(value, set | frozenset) else value)]
+    return value
+
+
+def _untag(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {int(k[1:]) if k[:1] == "#" else k: _untag(v) for k, v in value.items()}
+    return [_untag(v) for v in value] if isinstance(value, list) else value
+
+
+if __name__ == "__main__":
+    for each in LANGUAGES:
+        print(write(each).relative_to(_HERE))
