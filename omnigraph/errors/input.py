@@ -1,4 +1,5 @@
-"""Errors of what callers send in: values, parameters, records, plans that cannot run."""
+"""Errors of what callers send in: values, records, parameters, sizes, plans that cannot run."""
+# ruff: noqa: N818 - a name says what happened, as the documentation of the service does
 
 from typing import Any
 
@@ -27,3 +28,198 @@ class ParameterError(LanguageError, InputError):
     parameter: str | None = None
     expected: Any = None
     actual: Any = None
+
+
+class PropertyValueError(InputError):
+    """A value does not fit its property.
+
+    >>> print(PropertyValueError(type_name="User", property="age", expected="I32", actual="null"))
+    property 'User.age': expected I32, got null
+    """
+
+    sentence = (
+        "[line {line}: ]property '[{type_name}.]{property}'[ of '{entity_id}']"
+        ": expected {expected}[, got {actual}]"
+    )
+    hint = "give the property a value of its declared type"
+    type_name: str | None = None
+    property: str | None = None
+    entity_id: str | None = None
+    expected: Any = None
+    actual: Any = None
+
+
+class UniqueViolation(ClientError):
+    """Two entities have the same value where it must be unique.
+
+    `property` is the name of the column, or the names of a composite constraint.
+
+    >>> print(UniqueViolation(type_name="Follows", property=("src", "dst"), value="a, b"))
+    @unique violation on Follows.(src, dst): value 'a, b' is not unique
+    """
+
+    sentence = (
+        "[line {line}: ]@unique violation on {type_name}.{property}: value '{value}'"
+        "[ is held by '{first_id}' and '{second_id}'| is not unique]"
+        "[ (input positions {first_input_position} and {second_input_position})]"
+    )
+    hint = "remove one of the two, or give them different values"
+    type_name: str | None = None
+    property: Any = None
+    value: Any = None
+    line: int | None = None
+    first_id: str | None = None
+    second_id: str | None = None
+    first_input_position: int | None = None
+    second_input_position: int | None = None
+
+    def __init__(self, message: str | None = None, *, property: Any = None, **facts: Any) -> None:
+        columns = property if isinstance(property, str | None) else f"({', '.join(property)})"
+        super().__init__(message, property=columns, **facts)
+
+
+class ConstraintViolation(ClientError):
+    """An entity breaks a rule of the schema.
+
+    `rule` is the rule as the schema names it: `@range`, `@check`, `@card`, `enum`, `required`,
+    `endpoint`.
+
+    >>> print(ConstraintViolation(rule="@range", type_name="User", property="age", reason="151"))
+    @range violation on User.age: 151
+    """
+
+    sentence = (
+        "[line {line}: ]{rule} violation on {type_name}[.{property}][ of '{entity_id}'][: {reason}]"
+    )
+    hint = "correct the entity, or change the rule in the schema"
+    type_name: str | None = None
+    entity_id: str | None = None
+    property: str | None = None
+    rule: str | None = None
+    line: int | None = None
+    reason: str | None = None
+
+
+class QueryExecutionError(ClientError):
+    """Query: the engine cannot run the plan."""
+
+    prefix = "query: "
+    sentence = "query: {reason}"
+    hint = "run optimize if the query needs an index; otherwise change the query or its parameters"
+    reason: str | None = None
+
+
+class ExternalBlobPolicyError(ClientError):
+    """The graph does not allow this external blob."""
+
+    sentence = "external blob '{uri}' is refused[: {reason}]"
+    hint = "give the bytes as base64, or allow the location in the policy of the graph"
+    uri: str | None = None
+    reason: str | None = None
+
+
+class ExternalBlobSourceError(ClientError):
+    """The source of an external blob cannot be read."""
+
+    status = 424
+    http_code = None
+    retryable = "same"
+    sentence = "external blob '{uri}' cannot be read[: {reason}]"
+    wire_member = "external_blob_source"
+    wire_facts = ("uri", "reason")
+    hint = "see that the source exists and is reachable, then try again"
+    uri: str | None = None
+    reason: str | None = None
+
+
+class ChangeCursorRejected(ClientError):
+    """Change cursor rejected: the token cannot be used here."""
+
+    prefix = "change cursor rejected: "
+    sentence = "change cursor rejected: {reason}"
+    hint = "use the cursor with the graph, branch and filter that gave it, or take a baseline"
+    reason: str | None = None
+
+
+class EmbeddingModelMismatch(ClientError):
+    """The embedder of the query is not the one that made the stored vectors."""
+
+    sentence = (
+        "property '{property}' holds vectors of model '{recorded_model}'"
+        "[, the query would use '{resolved_model}']"
+    )
+    hint = "configure the recorded model, or embed the property again"
+    property: str | None = None
+    recorded_model: str | None = None
+    resolved_model: str | None = None
+
+
+class EmbeddingError(ClientError):
+    """The embedding provider failed."""
+
+    status = 424
+    http_code = None
+    retryable = "same"
+    sentence = "embedding with '{provider}'[ model '{model}'] failed[: {reason}]"
+    wire_member = "embedding_source"
+    wire_facts = ("provider", "model", "provider_status", "attempts")
+    hint = "see that the provider is reachable and its key is set, then try again"
+    extended_exit_code = 7
+    provider: str | None = None
+    model: str | None = None
+    provider_status: int | None = None
+    attempts: int | None = None
+    reason: str | None = None
+
+    def typed_members(self) -> dict[str, Any]:
+        """The provider's facts; on the wire its HTTP status is called `status`."""
+        facts = super().typed_members()["embedding_source"]
+        names = {"provider_status": "status"}
+        return {"embedding_source": {names.get(n, n): value for n, value in facts.items()}}
+
+
+class ResourceLimitExceeded(ClientError):
+    """A limit is exceeded.
+
+    >>> error = ResourceLimitExceeded(resource="keyed entities for node:T", limit=2, actual=3)
+    >>> error.hint
+    'split into batches of at most 2'
+    """
+
+    status = 413
+    sentence = "resource limit exceeded for {resource}[: {actual} is more than {limit}]"
+    wire_member = "resource_limit"
+    wire_facts = ("resource", "limit", "actual")
+    hint = "ask for less at once"
+    resource: str | None = None
+    limit: int | None = None
+    actual: int | None = None
+
+    def __init__(self, message: str | None = None, **facts: Any) -> None:
+        keyed = str(facts.get("resource")).startswith("keyed")
+        if keyed and facts.get("limit") is not None:
+            facts.setdefault("hint", f"split into batches of at most {facts['limit']}")
+        super().__init__(message, **facts)
+
+
+class RangeNotSatisfiable(ClientError):
+    """The byte range lies outside the value."""
+
+    status = 416
+    sentence = "bytes {start} to {end} lie outside a value of {length} bytes"
+    wire_member = "blob_range"
+    wire_facts = ("start", "end", "length")
+    hint = "ask for a range inside the value"
+    start: int | None = None
+    end: int | None = None
+    length: int | None = None
+
+
+class UnsupportedMediaType(ClientError):
+    """The content type of the request is not supported."""
+
+    status = 415
+    sentence = "content type '{actual}' is not supported[, expected {expected}]"
+    hint = "send the content type that the route documents"
+    expected: Any = None
+    actual: str | None = None

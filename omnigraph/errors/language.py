@@ -2,6 +2,7 @@
 
 They carry every finding of a file with its place; `str()` draws the carets. Never reads a file.
 """
+# ruff: noqa: N818 - a name says what happened, as the documentation of the service does
 
 from collections.abc import Iterable, Sequence
 from typing import Any

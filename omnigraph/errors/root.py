@@ -3,9 +3,10 @@
 An error is a set of facts: its class gives status, effect, retry advice and hint, its constructor
 turns the facts into one sentence. Never holds a secret: every `uri` fact is redacted on the way in.
 """
+# ruff: noqa: N818 - a name says what happened, as the documentation of the service does
 
 import re
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from omnigraph.errors.redact import redact_uri
 
@@ -36,8 +37,9 @@ class OmnigraphError(Exception):
     code: ClassVar[str] = "OmnigraphError"
     http_code: ClassVar[str | None] = None
     sentence: ClassVar[str] = ""
-    member: ClassVar[str | None] = None
-    member_facts: ClassVar[tuple[str, ...]] = ()
+    prefix: ClassVar[str] = ""
+    wire_member: ClassVar[str | None] = None
+    wire_facts: ClassVar[tuple[str, ...]] = ()
     exit_code: ClassVar[int] = 1
     extended_exit_code: ClassVar[int] = 1
 
@@ -61,16 +63,18 @@ class OmnigraphError(Exception):
         hint: str | None = None,
         effect: Effect | None = None,
         retryable: Retry | None = None,
+        status: int | None = None,
         request_id: str | None = None,
         **facts: Any,
     ) -> None:
         known = {name: _safe(name, value) for name, value in facts.items() if value is not None}
-        given = {"hint": hint, "effect": effect, "retryable": retryable, "request_id": request_id}
-        declared = {name: value for name, value in known.items() if _declares(type(self), name)}
-        self.__dict__.update(declared)
+        given = {"hint": hint, "effect": effect, "retryable": retryable, "status": status}
+        given |= {"request_id": request_id}
+        given |= {name: value for name, value in known.items() if _declares(type(self), name)}
         self.__dict__.update({name: value for name, value in given.items() if value is not None})
         self.details = known
-        self.message = message or fill(self.sentence, known) or summary(type(self))
+        text = message or fill(self.sentence, known) or summary(type(self))
+        self.message = text if text.startswith(self.prefix) else self.prefix + text
         super().__init__(self.message)
 
     def __str__(self) -> str:
@@ -82,46 +86,53 @@ class OmnigraphError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         return _revive, (type(self), self.message, self.__dict__.copy())
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, *, public: bool = False) -> dict[str, Any]:
         """The error object of the HTTP interface; absent facts are left out.
+
+        A public answer to an internal failure says what kind it is and nothing else: its facts
+        belong in the log.
 
         >>> OmnigraphError("no", room="attic").to_json()["details"]
         {'room': 'attic'}
         """
-        body: dict[str, Any] = {"error": self.message, "code": self.http_code, "kind": self.code}
-        body |= self.typed_members()
-        extra = {n: v for n, v in self.details.items() if n not in self.member_facts}
-        body["details"] = extra or None
-        body |= {"hint": self.hint, "retry": self.retryable, "effect": self.effect}
-        body["request_id"] = self.request_id
+        hidden = public and self.http_code == "internal"
+        extra = {n: v for n, v in self.details.items() if n not in self.wire_facts}
+        body: dict[str, Any] = {
+            "error": summary(type(self)) if hidden else self.message,
+            "code": self.http_code,
+            "kind": self.code,
+            **({} if hidden else self.typed_members()),
+            "details": None if hidden else extra or None,
+            "hint": self.hint,
+            "retry": self.retryable,
+            "effect": self.effect,
+            "request_id": self.request_id,
+        }
         return {name: value for name, value in body.items() if value is not None}
 
     def typed_members(self) -> dict[str, Any]:
         """The members by which a program recognises this outcome without reading the message."""
-        if self.member is None:
+        if self.wire_member is None:
             return {}
-        return {self.member: {n: self.details[n] for n in self.member_facts if n in self.details}}
-
-    def with_request_id(self, request_id: str) -> Self:
-        """The same error, naming the request that it belongs to."""
-        self.request_id = request_id
-        return self
+        return {
+            self.wire_member: {n: self.details[n] for n in self.wire_facts if n in self.details}
+        }
 
 
 class ClientError(OmnigraphError):
     """The request cannot be served as it is."""
 
-    status = 400
-    http_code = "bad_request"
+    status: int | None = 400
+    http_code: ClassVar[str | None] = "bad_request"
     hint = "correct the request; the same request will fail again"
 
 
 class ServerError(OmnigraphError):
     """The request was fine, serving it failed."""
 
-    status = 500
-    http_code = "internal"
-    effect = "unknown"
+    status: int | None = 500
+    http_code: ClassVar[str | None] = "internal"
+    effect: Effect = "unknown"
     hint = "look in the log for the request id"
 
 
@@ -158,25 +169,30 @@ class Conflict(ClientError):
 class Transient(OmnigraphError):
     """A marker: the same request may succeed later."""
 
-    retryable = "same"
+    retryable: Retry = "same"
     extended_exit_code = 7
 
 
 def fill(sentence: str, facts: dict[str, Any]) -> str | None:
-    """The sentence with its facts; a part in brackets goes when its fact is missing.
+    """The sentence with its facts, or None when a needed fact is missing.
 
-    >>> fill("no branch '{branch}'[ in {graph}]", {"branch": "dev"})
-    "no branch 'dev'"
+    A part in brackets gives way to what stands behind its `|`, or to nothing.
+
+    >>> fill("no branch '{branch}'[ in {graph}| here]", {"branch": "dev"})
+    "no branch 'dev' here"
     """
     parts = _OPTIONAL.split(sentence)
     # Every second part stood in brackets.
-    for at in range(1, len(parts), 2):
-        if any(name not in facts for name in _FACT.findall(parts[at])):
-            parts[at] = ""
-    names = _FACT.findall("".join(parts))
-    if not sentence or any(name not in facts for name in names):
+    parts[1::2] = [_alternative(part, facts) for part in parts[1::2]]
+    text = "".join(parts)
+    if not sentence or any(name not in facts for name in _FACT.findall(text)):
         return None
-    return "".join(_FACT.sub(lambda found: _spoken(facts[found.group(1)]), part) for part in parts)
+    return _FACT.sub(lambda found: _spoken(facts[found.group(1)]), text)
+
+
+def _alternative(part: str, facts: dict[str, Any]) -> str:
+    wanted, _, otherwise = part.partition("|")
+    return wanted if all(name in facts for name in _FACT.findall(wanted)) else otherwise
 
 
 def summary(cls: type[OmnigraphError]) -> str:
@@ -199,7 +215,8 @@ def _safe(name: str, value: Any) -> Any:
 
 
 def _declares(cls: type[OmnigraphError], name: str) -> bool:
-    return any(name in parent.__dict__.get("__annotations__", {}) for parent in cls.__mro__)
+    # A fact is declared with a default, so that it can be asked for even when it is unknown.
+    return hasattr(cls, name) and not hasattr(OmnigraphError, name)
 
 
 def _short(text: str, width: int = 120) -> str:

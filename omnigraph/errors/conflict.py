@@ -1,0 +1,324 @@
+"""Errors of requests that contradict the state or the history of a graph."""
+# ruff: noqa: N818 - a name says what happened, as the documentation of the service does
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from typing import Any
+
+from omnigraph.errors.root import ClientError, Conflict
+
+_PREVIEW = 3  # conflicts named in the message; the others are counted
+
+
+class KeyConflict(Conflict):
+    """An entity with this id exists already.
+
+    >>> print(KeyConflict(type_key="node:Person", entity_id="ada"))
+    node type 'Person' already has id 'ada'
+    """
+
+    sentence = (
+        "{entity_kind} type '{type_name}' already has [id '{entity_id}'|an entity of this id]"
+    )
+    wire_member = "key_conflict"
+    wire_facts = ("entity_kind", "type_name", "entity_id")
+    hint = "use mode merge to update existing entities"
+    entity_kind: str | None = None
+    type_name: str | None = None
+    entity_id: str | None = None
+
+    def __init__(
+        self, message: str | None = None, *, type_key: str | None = None, **facts: Any
+    ) -> None:
+        super().__init__(message, **split_type_key(type_key), **facts)
+
+
+class VersionConflict(Conflict):
+    """A type was changed since it was read.
+
+    >>> error = VersionConflict(type_key="node:Person", expected=3, actual=4)
+    >>> error.code, error.typed_members()["manifest_conflict"]
+    ('ExpectedVersionMismatch', {'table_key': 'node:Person', 'expected': 3, 'actual': 4})
+    """
+
+    code = "ExpectedVersionMismatch"
+    retryable = "fresh"
+    sentence = "{entity_kind} type '{type_name}' is at version {actual}, expected {expected}"
+    wire_facts = ("entity_kind", "type_name", "expected", "actual")
+    hint = "read again, then decide"
+    entity_kind: str | None = None
+    type_name: str | None = None
+    expected: Any = None
+    actual: Any = None
+
+    def __init__(
+        self, message: str | None = None, *, type_key: str | None = None, **facts: Any
+    ) -> None:
+        super().__init__(message, **split_type_key(type_key), **facts)
+
+    @property
+    def type_key(self) -> str:
+        """Kind and name of the type in one word."""
+        return f"{self.entity_kind}:{self.type_name}"
+
+    def typed_members(self) -> dict[str, Any]:
+        """The fact under both of its names, so that older and newer clients recognise it."""
+        return {
+            "manifest_conflict": {
+                "table_key": self.type_key,
+                "expected": self.expected,
+                "actual": self.actual,
+            },
+            "published_dataset_version_conflict": {
+                "entity_kind": self.entity_kind,
+                "type_name": self.type_name,
+                "expected_published_dataset_version": self.expected,
+                "actual_published_dataset_version": self.actual,
+            },
+        }
+
+
+class ReadSetConflict(Conflict):
+    """The branch changed while the write was prepared."""
+
+    code = "ReadSetChanged"
+    retryable = "fresh"
+    sentence = (
+        "the branch changed while the write was prepared"
+        "[: {member}][ was {expected}][, is now {actual}]"
+    )
+    wire_member = "read_set_conflict"
+    wire_facts = ("member", "expected", "actual")
+    hint = "read again and retry"
+    member: str | None = None
+    expected: Any = None
+    actual: Any = None
+
+
+class ConcurrentCommit(Conflict):
+    """Retryable storage commit conflict: other writers were faster."""
+
+    code = "RowLevelCasContention"
+    retryable = "fresh"
+    prefix = "retryable storage commit conflict: "
+    sentence = "retryable storage commit conflict: {reason}"
+    hint = "try again when fewer writers are at work"
+    reason: str | None = None
+
+
+class AlreadyExists(Conflict):
+    """What should be created exists already."""
+
+    sentence = "{what} already exists"
+    hint = "choose another name, or use what exists"
+    what: str | None = None
+
+
+class InitializationClaimed(Conflict):
+    """Another process is initialising this graph."""
+
+    sentence = "another process is initialising '{uri}'"
+    hint = "wait for it; if it is dead, init with force takes the claim over"
+    extended_exit_code = 1
+    uri: str | None = None
+
+
+class BranchBusy(Conflict):
+    """The branch is in use and cannot be deleted."""
+
+    sentence = "branch '{branch}' cannot be deleted[: {reason}]"
+    hint = "delete or leave what depends on the branch first"
+    branch: str | None = None
+    reason: str | None = None
+
+
+class SchemaApplyDisabled(Conflict):
+    """The schema of this graph is managed by its cluster."""
+
+    hint = "change the schema in the cluster configuration and apply that"
+    extended_exit_code = 1
+
+
+class ChangeDiffRefused(Conflict):
+    """The two states cannot be compared.
+
+    `reason` is `parentless_commit`, `schema_boundary` or `unknown`.
+    """
+
+    sentence = (
+        "changes of commit '{graph_commit_id}' cannot be told[ for type '{type_name}'][: {reason}]"
+    )
+    wire_member = "change_diff_refusal"
+    wire_facts = ("reason", "graph_commit_id", "type_name")
+    hint = "take a baseline at the newer commit"
+    extended_exit_code = 1
+    reason: str | None = "unknown"
+    graph_commit_id: str | None = None
+    type_name: str | None = None
+
+    def __init__(self, message: str | None = None, **facts: Any) -> None:
+        facts.setdefault("reason", type(self).reason)
+        super().__init__(message, **facts)
+
+
+class CommitHasNoParent(ChangeDiffRefused):
+    """The first commit of a graph has nothing to be compared with."""
+
+    reason = "parentless_commit"
+
+
+class ChangeSchemaBoundary(ChangeDiffRefused):
+    """The schema changed between the two states."""
+
+    reason = "schema_boundary"
+
+
+class HistoryReclaimed(ClientError):
+    """Cleanup removed a version that is needed."""
+
+    code = "HistoricalVersionReclaimed"
+    status = 410
+    http_code = None
+    sentence = "cleanup removed the state of commit '{first_unreadable_commit_id}'"
+    wire_member = "change_feed_gap"
+    wire_facts = ("cursor", "first_unreadable_commit_id")
+    hint = "take a baseline"
+    cursor: str | None = None
+    first_unreadable_commit_id: str | None = None
+
+
+class ChangeFeedGap(HistoryReclaimed):
+    """Cleanup removed commits that the change feed still had to deliver."""
+
+    sentence = "change feed gap at commit '{first_unreadable_commit_id}'"
+
+
+class PreconditionFailed(ClientError):
+    """The branch is not at the given commit."""
+
+    status = 412
+    http_code = None
+    retryable = "fresh"
+    sentence = (
+        "precondition failed[ on branch '{branch}']: expected commit '{expected}'"
+        "[, the head is '{actual}']"
+    )
+    wire_member = "precondition_failure"
+    wire_facts = ("expected", "actual")
+    hint = "read again, then decide"
+    exit_code = 4
+    extended_exit_code = 4
+    branch: str | None = None
+    expected: str | None = None
+    actual: str | None = None
+
+
+class BlobPreconditionFailed(ClientError):
+    """The blob is not the one that was named."""
+
+    status = 412
+    http_code = "conflict"
+    retryable = "fresh"
+    sentence = "the blob has ETag {etag}"
+    hint = "read the blob again, then decide"
+    etag: str | None = None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class EntityConflict:
+    """One entity that a merge cannot decide."""
+
+    entity_kind: str
+    type_name: str
+    entity_id: str | None
+    kind: str
+    message: str = ""
+
+    def __str__(self) -> str:
+        name = f", entity id '{self.entity_id}'" if self.entity_id is not None else ""
+        return f"{self.entity_kind} type '{self.type_name}'{name} ({self.kind})"
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of one entry of `merge_conflicts`."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+class MergeConflict(Conflict):
+    """Merge conflicts: both branches changed the same entities.
+
+    >>> one = EntityConflict("node", "Person", "ada", "divergent_update")
+    >>> print(MergeConflict(conflicts=[one]))
+    merge conflicts: node type 'Person', entity id 'ada' (divergent_update)
+    """
+
+    code = "MergeConflicts"
+    retryable = "fresh"
+    prefix = "merge conflicts: "
+    wire_facts = ("merge_conflicts",)
+    hint = "resolve the entities on one of the branches, then merge again"
+    conflicts: list[EntityConflict]
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        conflicts: Iterable[EntityConflict | Mapping[str, Any]] = (),
+        **facts: Any,
+    ) -> None:
+        found = sorted({_entity_conflict(one) for one in conflicts}, key=_conflict_order)
+        listed = [one.to_json() for one in found]
+        super().__init__(message or _preview(found), merge_conflicts=listed or None, **facts)
+        self.conflicts = found
+
+    def typed_members(self) -> dict[str, Any]:
+        """Every conflicting entity."""
+        listed = self.details.get("merge_conflicts")
+        return {"merge_conflicts": listed} if listed else {}
+
+    def to_arrow(self) -> Any:
+        """The conflicts as an Arrow table."""
+        # Looked up by name: the languages raise errors too and must not depend on Arrow.
+        pa = import_module("pyarrow")
+        names = ("entity_kind", "type_name", "entity_id", "kind", "message")
+        columns = [pa.array([getattr(c, n) for c in self.conflicts], pa.string()) for n in names]
+        return pa.table(columns, names=list(names))
+
+    def _repr_html_(self) -> str:
+        from html import escape  # only notebooks need it
+
+        names = ("entity_kind", "type_name", "entity_id", "kind", "message")
+        head = "".join(f"<th>{name}</th>" for name in names)
+        cells = [[escape(str(getattr(c, n) or "")) for n in names] for c in self.conflicts]
+        rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
+        return f"<p>{escape(self.message)}</p><table><tr>{head}</tr>{rows}</table>"
+
+
+def split_type_key(type_key: str | None) -> dict[str, Any]:
+    """The kind and the name that a type key joins.
+
+    >>> split_type_key("edge:Knows")
+    {'entity_kind': 'edge', 'type_name': 'Knows'}
+    """
+    if type_key is None:
+        return {}
+    kind, _, name = type_key.partition(":")
+    return {"entity_kind": kind, "type_name": name}
+
+
+def _entity_conflict(one: EntityConflict | Mapping[str, Any]) -> EntityConflict:
+    if isinstance(one, EntityConflict):
+        return one
+    known = {n: one.get(n) for n in ("entity_kind", "type_name", "entity_id", "kind", "message")}
+    known |= {n: v or "" for n, v in known.items() if n != "entity_id"}
+    return EntityConflict(**known)  # type: ignore[arg-type]
+
+
+def _conflict_order(one: EntityConflict) -> tuple[Any, ...]:
+    return (one.entity_kind != "node", one.type_name, one.entity_id or "", one.kind, one.message)
+
+
+def _preview(found: list[EntityConflict]) -> str | None:
+    named = "; ".join(str(one) for one in found[:_PREVIEW])
+    left = len(found) - _PREVIEW
+    return f"merge conflicts: {named}{f'; and {left} more' if left > 0 else ''}" if found else None
