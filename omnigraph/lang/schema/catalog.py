@@ -68,6 +68,14 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Allow:
+    """`@allow`: a finding that is not to be reported here, and why."""
+
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Embed:
     """`@embed`: the text property a vector was computed from, and by which model."""
 
@@ -92,6 +100,7 @@ class Property:
     declared_directly: bool = True
     satisfies: tuple[tuple[str, str], ...] = ()
     rename_from: str | None = field(default=None, compare=False)
+    allows: tuple[Allow, ...] = field(default=(), compare=False)
     span: Span = field(default=NOWHERE, compare=False)
 
 
@@ -101,6 +110,7 @@ class Interface:
 
     name: str
     properties: tuple[Property, ...]
+    allows: tuple[Allow, ...] = field(default=(), compare=False)
     span: Span = field(default=NOWHERE, compare=False)
 
     kind: TypeKind = field(default="interface", init=False)
@@ -121,6 +131,7 @@ class Node:
     implements: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
     rename_from: str | None = field(default=None, compare=False)
+    allows: tuple[Allow, ...] = field(default=(), compare=False)
     span: Span = field(default=NOWHERE, compare=False)
 
     kind: TypeKind = field(default="node", init=False)
@@ -153,6 +164,7 @@ class Edge:
     high: int | None = None
     notes: tuple[Note, ...] = ()
     rename_from: str | None = field(default=None, compare=False)
+    allows: tuple[Allow, ...] = field(default=(), compare=False)
     span: Span = field(default=NOWHERE, compare=False)
 
     kind: TypeKind = field(default="edge", init=False)

@@ -3,6 +3,7 @@
 Owns the nodes the parser makes and the formatter prints. Nothing is resolved or checked here:
 interfaces are not expanded and names may point nowhere (see `catalog` for the checked form).
 Spans do not take part in equality, so that two texts with the same meaning give equal trees.
+A `body` is the span from `{` to `}`.
 """
 
 from dataclasses import dataclass, field
@@ -52,13 +53,17 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """`title: String? @index`."""
+    """`title: String? @index`.
+
+    `refused` says that the type was an error, already reported: `type` is then only a stand-in.
+    """
 
     name: Name
     type: PropertyType
     annotations: tuple[Annotation, ...] = ()
     type_span: Span = field(default=NOWHERE, compare=False)
     span: Span = field(default=NOWHERE, compare=False)
+    refused: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +99,13 @@ Member = Property | Constraint
 
 @dataclass(frozen=True, slots=True)
 class InterfaceDeclaration:
-    """`interface Titled { title: String }`."""
+    """`interface Titled { title: String }`; its only annotation is `@allow`."""
 
     name: Name
     properties: tuple[Property, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
     span: Span = field(default=NOWHERE, compare=False)
+    body: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +117,7 @@ class NodeDeclaration:
     implements: tuple[Name, ...] = ()
     members: tuple[Member, ...] = ()
     span: Span = field(default=NOWHERE, compare=False)
+    body: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +131,7 @@ class EdgeDeclaration:
     annotations: tuple[Annotation, ...] = ()
     members: tuple[Member, ...] = ()
     span: Span = field(default=NOWHERE, compare=False)
+    body: Span | None = field(default=None, compare=False)
 
 
 Declaration = InterfaceDeclaration | NodeDeclaration | EdgeDeclaration
