@@ -1,0 +1,131 @@
+"""A graph commit: who changed which tables, on top of what.
+
+Owns the record and its JSON form. A commit carries what it changed, so that the state of any
+commit follows from the log alone, without old manifests and without the branch that made it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """A table as a state names it.
+
+    `version` counts for people. Equality of content is decided by `content_id`, the commit that
+    last changed the table logically; `lance_version` is the exact detached version.
+    """
+
+    key: str
+    location: str
+    version: int
+    lance_version: int
+    content_id: str
+    rows: int
+    branch: str | None = None
+    max_field_id: int = 0
+
+    def to_json(self) -> list[Any]:
+        """The compact form in a commit; version numbers of Lance exceed 2^63, hence text."""
+        return [
+            self.location,
+            self.version,
+            str(self.lance_version),
+            self.content_id,
+            self.rows,
+            self.branch,
+            self.max_field_id,
+        ]
+
+    @classmethod
+    def from_json(cls, key: str, facts: list[Any]) -> "TableEntry":
+        """The entry of a table from its compact form."""
+        location, version, lance_version, content_id, rows, branch, max_field_id = facts
+        number = int(lance_version)
+        return cls(key, location, version, number, content_id, rows, branch, max_field_id)
+
+
+TableMap = Mapping[str, TableEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRow:
+    """Which schema a state is read with."""
+
+    hash: str
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One publish. `tables` holds what changed; None marks a dropped table.
+
+    Times are microseconds since 1970: `created_at` was taken before the first effect and survives
+    retries; `published_at` belongs to the attempt that landed. They decide nothing.
+    """
+
+    id: str
+    parents: tuple[str, ...]
+    operation: str
+    branch: str | None
+    manifest_version: int
+    created_at: int
+    published_at: int
+    actor: str | None = None
+    message: str | None = None
+    schema: SchemaRow | None = None
+    tables: Mapping[str, TableEntry | None] = field(default_factory=dict)
+    key: str | None = None
+    request: str | None = None
+
+    @property
+    def parent(self) -> str | None:
+        """The first parent; None for the first commit."""
+        return self.parents[0] if self.parents else None
+
+    @property
+    def merged_parent(self) -> str | None:
+        """The commit that a merge brought in."""
+        return self.parents[1] if len(self.parents) > 1 else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The metadata of the commit's row; absent facts are left out."""
+        facts = {
+            "parents": list(self.parents),
+            "operation": self.operation,
+            "created_at": self.created_at,
+            "published_at": self.published_at,
+            "actor_id": self.actor,
+            "message": self.message,
+            "schema": [self.schema.hash, self.schema.location] if self.schema else None,
+            "idempotency_key": self.key,
+            "request_hash": self.request,
+        }
+        tables = {key: one and one.to_json() for key, one in self.tables.items()}
+        return {name: value for name, value in facts.items() if value is not None} | {
+            "tables": tables
+        }
+
+    @classmethod
+    def from_json(
+        cls, id: str, branch: str | None, manifest_version: int, facts: Mapping[str, Any]
+    ) -> "Commit":
+        """The commit of a row; unknown members are skipped."""
+        schema = facts.get("schema")
+        entries = facts.get("tables", {})
+        return cls(
+            id=id,
+            parents=tuple(facts["parents"]),
+            operation=facts["operation"],
+            branch=branch,
+            manifest_version=manifest_version,
+            created_at=facts["created_at"],
+            published_at=facts["published_at"],
+            actor=facts.get("actor_id"),
+            message=facts.get("message"),
+            schema=SchemaRow(*schema) if schema else None,
+            tables={k: v and TableEntry.from_json(k, v) for k, v in entries.items()},
+            key=facts.get("idempotency_key"),
+            request=facts.get("request_hash"),
+        )

@@ -1,0 +1,46 @@
+"""Recognising a repeated write by its key.
+
+A key is a read: it is looked for in the state of every attempt. Only first-parent commits of the
+last day count, at most 4,096. A write without a key pays nothing.
+"""
+
+from itertools import islice
+
+from omnigraph import ids
+from omnigraph.errors import InputError
+from omnigraph.storage.store import Store
+
+from .commit import Commit
+from .log import Log
+from .plan import Signature
+from .state import State
+
+_WINDOW = 24 * 60 * 60 * 1_000_000  # microseconds
+_COMMITS = 4096
+
+
+def replayed(store: Store, state: State, signature: Signature) -> Commit | None:
+    """The commit that this key made before, if it did.
+
+    The same key with another request is an error: the caller confuses two writes.
+    """
+    if signature.key is None:
+        return None
+    oldest = ids.now_micros() - _WINDOW
+    line = Log(store, state).first_parents(state.head.commit_id)
+    for one in islice(line, _COMMITS):
+        if one.published_at < oldest:
+            return None
+        if one.key == signature.key:
+            return _same_request(one, signature)
+    return None
+
+
+def _same_request(one: Commit, signature: Signature) -> Commit:
+    if one.request != signature.request:
+        raise InputError(
+            f"idempotency key '{signature.key}' was used for another request",
+            reason="key reused",
+            commit_id=one.id,
+        )
+    return one

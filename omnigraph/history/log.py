@@ -1,0 +1,259 @@
+"""The log of a branch: its newest commits inline, older ones in sealed chunks.
+
+Owns sealing and merging of chunks, the state of any commit, ancestry and merge bases. A log is the
+set of all ancestors of its head and may hold more: what is history is decided by reachability.
+"""
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+import pyarrow as pa
+
+from omnigraph import ids
+from omnigraph.errors import CommitNotFound, HistoryReclaimed
+from omnigraph.storage import layout
+from omnigraph.storage.store import Store
+
+from .commit import Commit, SchemaRow, TableEntry
+from .state import Chunk, State, commit_of, commit_rows
+
+SEAL = 64  # commits that a chunk of the first level holds
+SEAL_BYTES = 64 * 1024  # of commit rows: a commit of many tables is sealed sooner
+FAN = 8  # chunks of one level that become one of the next
+LARGEST = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkMap:
+    """The whole table map and schema at the last commit of a chunk: where walks may stop."""
+
+    commit_id: str
+    tables: Mapping[str, TableEntry]
+    schema: SchemaRow
+
+
+class Log:
+    """The commits of one state, looked up lazily: the tail first, then chunks, newest first."""
+
+    def __init__(self, store: Store, state: State) -> None:
+        self._store = store
+        self._known = {one.id: one for one in state.tail}
+        self._unread = list(state.chunks)
+        self._maps: dict[str, ChunkMap] = {}
+
+    def find(self, commit_id: str) -> Commit | None:
+        """The commit of that id, or None."""
+        while commit_id not in self._known and self._unread:
+            self._read(self._unread.pop())
+        return self._known.get(commit_id)
+
+    def get(self, commit_id: str) -> Commit:
+        """The commit of that id; unknown ids are `CommitNotFound`."""
+        found = self.find(commit_id)
+        if found is None:
+            raise CommitNotFound(f"no commit {commit_id}", commit_id=commit_id)
+        return found
+
+    def first_parents(self, commit_id: str) -> Iterator[Commit]:
+        """A commit, its first parent, and so on to the first commit."""
+        at: str | None = commit_id
+        while at is not None:
+            one = self.get(at)
+            yield one
+            at = one.parent
+
+    def ancestors(self, commit_id: str) -> dict[str, Commit]:
+        """A commit and everything it stands on, by id."""
+        seen: dict[str, Commit] = {}
+        waiting = [commit_id]
+        while waiting:
+            at = waiting.pop()
+            if at not in seen:
+                seen[at] = self.get(at)
+                waiting += seen[at].parents
+        return seen
+
+    def state_of(self, commit_id: str) -> tuple[dict[str, TableEntry], SchemaRow]:
+        """The tables and the schema of any commit, from what commits say they changed."""
+        tables: dict[str, TableEntry | None] = {}
+        schema: SchemaRow | None = None
+        for one in self.first_parents(commit_id):
+            known = self._maps.get(one.id)
+            changed = known.tables if known is not None else one.tables
+            for key, entry in changed.items():
+                tables.setdefault(key, entry)
+            schema = schema or (known.schema if known is not None else one.schema)
+            if known is not None:
+                break
+        if schema is None:
+            raise HistoryReclaimed(f"the history of commit {commit_id} has no schema")
+        return {key: one for key, one in tables.items() if one is not None}, schema
+
+    def chunk_map(self, chunk: Chunk) -> ChunkMap:
+        """The whole table map at the end of a chunk."""
+        if chunk.end not in self._maps:
+            self._read(chunk)
+        return self._maps[chunk.end]
+
+    def chunk_commits(self, chunk: Chunk) -> list[Commit]:
+        """The commits of a chunk, in log order."""
+        return self._read(chunk)
+
+    def _read(self, chunk: Chunk) -> list[Commit]:
+        commits, end = read_chunk(self._store, chunk)
+        for one in commits:
+            self._known.setdefault(one.id, one)
+        self._maps[end.commit_id] = end
+        return commits
+
+
+def append(store: Store, base: State, commits: Sequence[Commit]) -> State:
+    """A state with more commits in its log; the oldest are sealed when the tail is long.
+
+    Everything is derived from `base`, the state that the swap is based on, at every attempt: what
+    another writer sealed or merged meanwhile is seen, and memory changes only after the swap.
+    """
+    state = replace(base, tail=(*base.tail, *commits))
+    while (size := _to_seal(state.tail)) > 0:
+        chunk = _seal(store, state, size)
+        state = replace(state, tail=state.tail[size:], chunks=(*state.chunks, chunk))
+        state = _merge_chunks(store, state)
+    return state
+
+
+def _to_seal(tail: Sequence[Commit]) -> int:
+    if len(tail) >= 2 * SEAL:
+        return SEAL
+    size = sum(len(json.dumps(one.to_json())) for one in tail)
+    return len(tail) // 2 if size > SEAL_BYTES else 0
+
+
+def _seal(store: Store, state: State, size: int) -> Chunk:
+    sealed = state.tail[:size]
+    log = Log(store, state)
+    end = _anchor(state.tail, sealed)
+    tables, schema = log.state_of(end)
+    return write_chunk(store, sealed, ChunkMap(end, tables, schema))
+
+
+def _anchor(tail: Sequence[Commit], sealed: Sequence[Commit]) -> str:
+    """The newest sealed commit on the first-parent line of the head, where walks will come by."""
+    inline = {one.id: one for one in tail}
+    inside = {one.id for one in sealed}
+    at: str | None = tail[-1].id
+    while at in inline and at not in inside:
+        at = inline[at].parent
+    return at if at is not None and at in inside else sealed[-1].id
+
+
+def _merge_chunks(store: Store, state: State) -> State:
+    """Eight neighbours of one size class become one of the next."""
+    for level in range(_level(LARGEST)):
+        run = [one for one in state.chunks if _level(one.count) == level]
+        if len(run) >= FAN:
+            state = _merge(store, state, run[:FAN])
+    return state
+
+
+def _merge(store: Store, state: State, run: Sequence[Chunk]) -> State:
+    log = Log(store, state)
+    commits = [one for chunk in run for one in log.chunk_commits(chunk)]
+    merged = write_chunk(store, commits, log.chunk_map(run[-1]))
+    gone = {one.name for one in run}
+    place = state.chunks.index(run[0])
+    kept = [one for one in state.chunks if one.name not in gone]
+    return replace(state, chunks=(*kept[:place], merged, *kept[place:]))
+
+
+def _level(count: int) -> int:
+    """Size classes: below 64, 512, 4,096, and above."""
+    level, limit = 0, SEAL
+    while count >= limit and limit <= LARGEST:
+        level, limit = level + 1, limit * FAN
+    return level
+
+
+def write_chunk(store: Store, commits: Sequence[Commit], end: ChunkMap) -> Chunk:
+    """Seal commits in an object of their own. The name is new even when the content is not."""
+    rows = commit_rows(commits)
+    anchor = {
+        "end": end.commit_id,
+        "schema": [end.schema.hash, end.schema.location],
+        "tables": {key: one.to_json() for key, one in end.tables.items()},
+    }
+    stamped = rows.replace_schema_metadata({"anchor": json.dumps(anchor)})
+    out = io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(out, stamped.schema, options=options) as writer:
+        writer.write_table(stamped)
+    body = out.getvalue()
+    name = layout.chunk_name(sha256(body).hexdigest()[:24], ids.new_ulid())
+    store.objects.create_bytes(name, body)
+    return Chunk(name, len(commits), end.commit_id)
+
+
+def read_chunk(store: Store, chunk: Chunk) -> tuple[list[Commit], ChunkMap]:
+    """The commits of a chunk and the table map at its end; a missing one is `HistoryReclaimed`."""
+    body = store.objects.read(chunk.name)
+    if body is None:
+        raise HistoryReclaimed(f"a piece of the log that ends at {chunk.end} is gone")
+    table = pa.ipc.open_file(io.BytesIO(body)).read_all()
+    anchor = json.loads(table.schema.metadata[b"anchor"])
+    tables = {key: TableEntry.from_json(key, facts) for key, facts in anchor["tables"].items()}
+    end = ChunkMap(anchor["end"], tables, SchemaRow(*anchor["schema"]))
+    return [commit_of(row) for row in table.to_pylist()], end
+
+
+def merge_bases(ours: Mapping[str, Commit], theirs: Mapping[str, Commit]) -> tuple[str, ...]:
+    """The best common ancestors of two sets of ancestors: those below no other common one."""
+    shared = ours.keys() & theirs.keys()
+    below = {parent for one in shared for parent in ours[one].parents}
+    return tuple(sorted(shared - _closure(ours, below)))
+
+
+def _closure(known: Mapping[str, Commit], start: Iterable[str]) -> set[str]:
+    seen: set[str] = set()
+    waiting = list(start)
+    while waiting:
+        at = waiting.pop()
+        if at not in seen and at in known:
+            seen.add(at)
+            waiting += known[at].parents
+    return seen
+
+
+def in_order(commits: Iterable[Commit]) -> list[Commit]:
+    """Commits newest first: children before parents, then by publication time, then by id."""
+    known = {one.id: one for one in commits}
+    children = {one: 0 for one in known}
+    for one in known.values():
+        for parent in one.parents:
+            if parent in children:
+                children[parent] += 1
+    ready = [(-known[i].published_at, _reversed(i), i) for i, n in children.items() if n == 0]
+    return list(_unwind(known, children, ready))
+
+
+def _unwind(
+    known: Mapping[str, Commit], children: dict[str, int], ready: list[tuple[int, str, str]]
+) -> Iterator[Commit]:
+    import heapq
+
+    heapq.heapify(ready)
+    while ready:
+        one = known[heapq.heappop(ready)[2]]
+        yield one
+        for parent in one.parents:
+            if parent in children:
+                children[parent] -= 1
+                if children[parent] == 0:
+                    newer = (-known[parent].published_at, _reversed(parent), parent)
+                    heapq.heappush(ready, newer)
+
+
+def _reversed(text: str) -> str:
+    """A key that sorts texts of equal length backwards."""
+    return "".join(chr(0x7F - ord(char)) for char in text)

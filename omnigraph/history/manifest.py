@@ -1,0 +1,82 @@
+"""The manifest of one branch: read its state, swap it for the next.
+
+Owns the check of the format stamp and the look before the acknowledgement. Who may swap, and what
+for, is decided in `publish`.
+"""
+
+from dataclasses import dataclass
+
+from omnigraph.errors import GraphNotInitialized, InputError, StorageError
+from omnigraph.storage import cell as cells
+from omnigraph.storage import layout
+from omnigraph.storage.cell import Cell
+from omnigraph.storage.store import Store
+
+from .state import READ, State, from_rows, to_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A state, and the version of the manifest it was read from."""
+
+    state: State
+    cell: Cell
+
+    @property
+    def version(self) -> int:
+        """The manifest version."""
+        return self.cell.version
+
+
+def create_manifest(store: Store, ulid: str, state: State) -> Opened:
+    """The manifest of a new branch with its first state."""
+    location = layout.manifest_directory(ulid)
+    return Opened(state, cells.create_cell(store, location, to_rows(state)))
+
+
+def read_manifest(store: Store, ulid: str = layout.MAIN, version: int | None = None) -> Opened:
+    """The state of a branch, newest or at a manifest version: one listing and two reads."""
+    location = layout.manifest_directory(ulid)
+    try:
+        cell = cells.open_cell(store, location, version)
+    except (ValueError, FileNotFoundError) as error:
+        raise GraphNotInitialized(f"no graph at {store.root.uri}") from error
+    check_stamp(cell.stamp)
+    return Opened(from_rows(cell.rows(READ)), cell)
+
+
+def swap_state(store: Store, base: Opened, state: State) -> Opened:
+    """The next state, if nobody was faster: see `cell.swap` for the two ways to fail."""
+    return Opened(state, cells.swap(store, base.cell, to_rows(state)))
+
+
+def is_newest(opened: Opened) -> bool:
+    """Whether no newer version exists: the look before an acknowledgement."""
+    return cells.newest(opened.cell) == opened.version
+
+
+def check_stamp(stamp: str | None) -> None:
+    """Refuse a graph that another storage format wrote; nothing is touched."""
+    if stamp == str(layout.STAMP):
+        return
+    if stamp is None:
+        raise StorageError(
+            "the manifest has no format stamp: init was interrupted or the metadata is damaged",
+            kind="permanent",
+        )
+    if not stamp.isdecimal():
+        raise StorageError(f"the format stamp '{stamp}' is not a number", kind="permanent")
+    raise _other_format(int(stamp))
+
+
+def _other_format(found: int) -> InputError:
+    ours = layout.STAMP
+    if found > ours:
+        message = f"the graph has storage format {found}, this program reads {ours}"
+        return InputError(message, reason="written by a newer release", hint="upgrade first")
+    recipe = (
+        "export it with the program that made it, then init and load --mode overwrite here;"
+        " data, vectors and blobs survive, history and branches do not"
+    )
+    message = f"the graph has the older storage format {found}, this program reads {ours}"
+    return InputError(message, reason="written by an older release", hint=recipe)

@@ -1,0 +1,155 @@
+"""What a write wants: effects on tables, and requirements that must hold where it lands.
+
+Owns the small objects of a write. A requirement can be checked again after every lost swap, on the
+state that the next attempt is based on; a plan that still holds is replayed, else made anew.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from omnigraph.errors import KeyConflict, PreconditionFailed, ReadSetConflict, VersionConflict
+from omnigraph.storage.store import Store
+from omnigraph.storage.table import Staged, Table, find_rows, open_table
+
+from .commit import Commit, SchemaRow, TableEntry
+from .manifest import Opened
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTxn:
+    """One pinned base, captured once: everything a write decides is decided on it."""
+
+    store: Store
+    branch: str
+    base: Opened
+    commit_id: str
+    created_at: int
+
+    def entry(self, key: str) -> TableEntry | None:
+        """What the base says of a table."""
+        return self.base.state.tables.get(key)
+
+    def table(self, key: str) -> Table:
+        """A table at the version that the base names."""
+        entry = self.base.state.tables[key]
+        return open_table(self.store, entry.location, entry.lance_version)
+
+
+class Requirement(Protocol):
+    """Something a write read, and that must still be so where it lands."""
+
+    def check(self, txn: WriteTxn) -> None:
+        """Raise the typed conflict when it does not hold on the base of `txn`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SameContent:
+    """A table has not changed logically; maintenance does not count."""
+
+    key: str
+    content_id: str
+    version: int
+
+    def check(self, txn: WriteTxn) -> None:
+        """Compare content ids, never numbers."""
+        now = txn.entry(self.key)
+        if now is None or now.content_id != self.content_id:
+            actual = now.version if now else None
+            raise VersionConflict(type_key=self.key, expected=self.version, actual=actual)
+
+
+@dataclass(frozen=True, slots=True)
+class SameHead:
+    """The branch has not moved at all."""
+
+    commit_id: str
+
+    def check(self, txn: WriteTxn) -> None:
+        """Compare the head commit."""
+        now = txn.base.state.head.commit_id
+        if now != self.commit_id:
+            raise ReadSetConflict(member="graph_head", expected=self.commit_id, actual=now)
+
+
+@dataclass(frozen=True, slots=True)
+class SameSchema:
+    """The schema that the write was planned with."""
+
+    hash: str
+
+    def check(self, txn: WriteTxn) -> None:
+        """Compare the schema hash."""
+        now = txn.base.state.schema.hash
+        if now != self.hash:
+            raise ReadSetConflict(member="schema", expected=self.hash, actual=now)
+
+
+@dataclass(frozen=True, slots=True)
+class HeadWas:
+    """A conditional write: the caller decided on exactly this commit."""
+
+    commit_id: str
+
+    def check(self, txn: WriteTxn) -> None:
+        """Compare the head commit; the answer is final, never retried inside."""
+        now = txn.base.state.head.commit_id
+        if now != self.commit_id:
+            raise PreconditionFailed(expected=self.commit_id, actual=now)
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentIds:
+    """No entity of these ids exists: 'not there' is something a write has read."""
+
+    key: str
+    ids: tuple[str, ...]
+
+    def check(self, txn: WriteTxn) -> None:
+        """Look the ids up; the first that exists is named."""
+        found = find_rows(txn.table(self.key), "id", self.ids, ["id"])
+        if found.num_rows:
+            raise KeyConflict(type_key=self.key, entity_id=found["id"][0].as_py())
+
+
+@dataclass(frozen=True, slots=True)
+class PublishPlan:
+    """Everything one publish will make visible, complete before anything is.
+
+    `writes` are staged changes by table key; `registered` are new tables, `dropped` tables that
+    go. `foreign` are commits of another branch that a merge brings along, `merged` its head.
+    `maintenance` preserves content, so content ids stay. `epoch` is the collector's epoch under
+    which files were staged; None when the operation's own intent protects them.
+    """
+
+    operation: str
+    writes: Mapping[str, Staged] = field(default_factory=dict)
+    requirements: tuple[Requirement, ...] = ()
+    maintenance: bool = False
+    registered: Mapping[str, TableEntry] = field(default_factory=dict)
+    dropped: frozenset[str] = frozenset()
+    adopted: Mapping[str, TableEntry] = field(default_factory=dict)
+    schema: SchemaRow | None = None
+    foreign: tuple[Commit, ...] = ()
+    merged: str | None = None
+    streams: Mapping[str, str] = field(default_factory=dict)
+    epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Who writes, why, and the key under which a repetition is recognised."""
+
+    actor: str | None = None
+    message: str | None = None
+    key: str | None = None
+    request: str | None = None
+
+
+Prepare = Callable[[WriteTxn], PublishPlan | None]
+
+
+def hold(requirements: Sequence[Requirement], txn: WriteTxn) -> None:
+    """Check all requirements on a base; raises the first conflict."""
+    for one in requirements:
+        one.check(txn)

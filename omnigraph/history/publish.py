@@ -1,0 +1,248 @@
+"""The write protocol on one page: base, table versions, swap, look, acknowledge.
+
+The only module that makes a write visible. A crash anywhere before the swap leaves files that
+nobody names; after it the write is complete. Memory changes only after the acknowledgement.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from omnigraph import ids
+from omnigraph.errors import ConcurrentCommit, Conflict, ReadSetConflict, StorageError
+from omnigraph.storage.cell import LostSwap, UnsureSwap
+from omnigraph.storage.table import commit as commit_table
+from omnigraph.storage.table import replays
+
+from .commit import Commit, TableEntry
+from .idempotency import replayed
+from .line import Line
+from .log import Log, append
+from .manifest import Opened, is_newest, swap_state
+from .plan import Prepare, PublishPlan, Requirement, Signature, WriteTxn, hold
+from .state import Head, State
+
+PREPARATIONS = 32
+ATTEMPTS = 5
+BUDGET = 60.0  # seconds for all preparations together
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A table with its detached version: what it stands on, and what the state will name."""
+
+    base: TableEntry
+    entry: TableEntry
+
+
+def publish(
+    line: Line,
+    prepare: Prepare,
+    signature: Signature | None = None,
+    conditions: Sequence[Requirement] = (),
+) -> Commit | None:
+    """Prepare a write on the newest state and make it visible, all tables at once.
+
+    Gives the commit, the earlier commit of the same idempotency key, or None when there is
+    nothing to write. `conditions` are what the caller decided on: they are checked on every base
+    and their failure is final. A plan whose requirements no longer hold is prepared again.
+    """
+    signature = signature or Signature()
+    txn = WriteTxn(line.store, line.name, line.base(), ids.new_ulid(), ids.now_micros())
+    deadline = ids.monotonic() + BUDGET
+    with line.turn():
+        for lost in range(PREPARATIONS):
+            txn = replace(txn, base=line.base())
+            outcome = _once(line, txn, prepare, signature, conditions)
+            if not isinstance(outcome, _Again):
+                return outcome
+            if ids.monotonic() > deadline:
+                break
+            line.pause(lost)
+    raise ConcurrentCommit(f"branch {line.name} was too busy; nothing was written")
+
+
+class _Again:
+    """The plan no longer fits: prepare it again on a newer state."""
+
+
+def _once(
+    line: Line,
+    txn: WriteTxn,
+    prepare: Prepare,
+    signature: Signature,
+    conditions: Sequence[Requirement],
+) -> Commit | None | _Again:
+    """One preparation, and attempts to land what it planned."""
+    _open_branch(line, txn.base.state)
+    found = replayed(line.store, txn.base.state, signature)
+    if found is not None:
+        return found
+    hold(conditions, txn)
+    plan = prepare(txn)
+    if plan is None:
+        return None if not conditions or is_newest(txn.base) else _renewed(line)
+    return _land(line, txn, plan, signature, conditions)
+
+
+def _land(
+    line: Line,
+    txn: WriteTxn,
+    plan: PublishPlan,
+    signature: Signature,
+    conditions: Sequence[Requirement],
+) -> Commit | _Again:
+    ready: dict[str, Ready] = {}
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            hold(conditions, txn)
+            if not _holds(plan, txn):
+                return _Again()
+        fitted = _fit(txn, plan, ready)
+        if fitted is None:
+            return _Again()
+        ready = fitted
+        row = _commit_row(txn, plan, signature, ready)
+        landed = _swap(line, txn.base, _next_state(txn, plan, row, ready), row)
+        if landed:
+            return row
+        txn = replace(txn, base=line.base())
+        found = replayed(line.store, txn.base.state, signature)
+        if found is not None:
+            return found
+    return _Again()
+
+
+def _holds(plan: PublishPlan, txn: WriteTxn) -> bool:
+    """Whether what the plan read is still so, and its files are still there."""
+    if plan.epoch is not None and plan.epoch != txn.base.state.head.gc_epoch:
+        return False
+    try:
+        hold(plan.requirements, txn)
+    except Conflict:
+        return False
+    return True
+
+
+def _fit(
+    txn: WriteTxn, plan: PublishPlan, ready: Mapping[str, Ready]
+) -> dict[str, Ready] | None:
+    """Detached versions on top of the tables of this base; None when one does not fit."""
+    fitted: dict[str, Ready] = {}
+    for key, staged in plan.writes.items():
+        entry = txn.base.state.tables.get(key)
+        if entry is None:
+            return None
+        before = ready.get(key)
+        if before is not None and _same(before.base, entry):
+            fitted[key] = before
+            continue
+        table = txn.table(key)
+        if not replays(staged, table):
+            return None
+        version = commit_table(txn.store, table, staged).version
+        content = entry.content_id if plan.maintenance else txn.commit_id
+        fitted[key] = Ready(
+            entry,
+            replace(
+                entry,
+                version=entry.version + 1,
+                lance_version=version,
+                content_id=content,
+                rows=entry.rows + staged.rows,
+                branch=txn.branch,
+            ),
+        )
+    return fitted
+
+
+def _same(one: TableEntry, other: TableEntry) -> bool:
+    return (one.content_id, one.lance_version) == (other.content_id, other.lance_version)
+
+
+def _commit_row(
+    txn: WriteTxn, plan: PublishPlan, signature: Signature, ready: Mapping[str, Ready]
+) -> Commit:
+    changed: dict[str, TableEntry | None] = {key: one.entry for key, one in ready.items()}
+    changed |= plan.registered | plan.adopted | dict.fromkeys(plan.dropped)
+    parents = (txn.base.state.head.commit_id, *((plan.merged,) if plan.merged else ()))
+    return Commit(
+        id=txn.commit_id,
+        parents=parents,
+        operation=plan.operation,
+        branch=txn.branch,
+        manifest_version=txn.base.version + 1,
+        created_at=txn.created_at,
+        published_at=ids.now_micros(),
+        actor=signature.actor,
+        message=signature.message,
+        schema=plan.schema,
+        tables=changed,
+        key=signature.key,
+        request=signature.request,
+    )
+
+
+def _next_state(
+    txn: WriteTxn, plan: PublishPlan, row: Commit, ready: Mapping[str, Ready]
+) -> State:
+    base = txn.base.state
+    log = Log(txn.store, base)
+    foreign = [one for one in plan.foreign if log.find(one.id) is None]
+    grown = append(txn.store, base, [*foreign, row])
+    tables = {**base.tables, **{k: v for k, v in row.tables.items() if v is not None}}
+    return replace(
+        grown,
+        head=Head(row.id, base.head.ulid, base.head.gc_epoch),
+        schema=plan.schema or base.schema,
+        tables={key: one for key, one in tables.items() if key not in plan.dropped},
+        streams={**base.streams, **plan.streams},
+    )
+
+
+def _swap(line: Line, base: Opened, state: State, row: Commit) -> bool:
+    """Swap, and look before saying anything: True means that the commit is in the log."""
+    unsure: UnsureSwap | None = None
+    try:
+        opened = swap_state(line.store, base, state)
+        if is_newest(opened):
+            line.advance(opened)
+            return True
+    except LostSwap:
+        pass
+    except UnsureSwap as error:
+        unsure = error
+    newest = line.reload()
+    if _has(line, base.state, newest.state, row.id):
+        return True
+    _open_branch(line, newest.state)
+    if unsure is not None:
+        _give_up_or_go_on(line, unsure)
+    return False
+
+
+def _has(line: Line, base: State, newest: State, commit_id: str) -> bool:
+    """Whether a commit is in the newest log; chunks that the base had cannot hold it."""
+    known = {one.name for one in base.chunks}
+    fresh = replace(newest, chunks=tuple(c for c in newest.chunks if c.name not in known))
+    return Log(line.store, fresh).find(commit_id) is not None
+
+
+def _open_branch(line: Line, state: State) -> None:
+    if state.head.closed:
+        raise ReadSetConflict(
+            f"branch {line.name} was deleted", member="branch", expected=line.ulid
+        )
+
+
+def _give_up_or_go_on(line: Line, unsure: UnsureSwap) -> None:
+    """After a swap without an answer: trying the same commit again is safe, being cut off is not."""
+    cause = unsure.__cause__
+    if cause is not None and not isinstance(cause, Exception):
+        raise cause
+    if isinstance(cause, OSError) and line.store.root.local:
+        raise StorageError(f"the disk refused the write: {cause}", kind="unknown") from cause
+
+
+def _renewed(line: Line) -> _Again:
+    line.reload()
+    return _Again()

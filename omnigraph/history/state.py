@@ -1,0 +1,202 @@
+"""The state of one branch: which tables, which schema, which head, the newest commits.
+
+Owns the record and its rows in the manifest. A state is read whole and written whole; what a
+publish folded in memory and what a fresh read gives are the same value.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.errors import InternalError
+
+from .commit import Commit, SchemaRow, TableEntry
+
+ROWS = pa.schema(
+    [
+        pa.field("object_id", pa.string(), nullable=False),
+        pa.field("object_type", pa.string(), nullable=False),
+        pa.field("location", pa.string()),
+        pa.field("metadata", pa.string()),
+        pa.field("base_objects", pa.list_(pa.string())),
+        pa.field("table_key", pa.string(), nullable=False),
+        pa.field("table_version", pa.uint64()),
+        pa.field("table_branch", pa.string()),
+        pa.field("row_count", pa.uint64()),
+    ]
+)
+READ = [name for name in ROWS.names if name != "base_objects"]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where a branch stands. `nonce` marks publishes that have no commit (fence, closing)."""
+
+    commit_id: str
+    ulid: str
+    gc_epoch: int = 0
+    closed: bool = False
+    nonce: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A sealed piece of the log: how many commits, and the last of them on the first-parent line."""
+
+    name: str
+    count: int
+    end: str
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All rows of a manifest. `tail` is in log order, oldest first; the head's commit is last."""
+
+    head: Head
+    schema: SchemaRow
+    tables: Mapping[str, TableEntry]
+    tail: tuple[Commit, ...] = ()
+    chunks: tuple[Chunk, ...] = ()
+    streams: Mapping[str, str] = field(default_factory=dict)
+
+    def closing(self, nonce: str) -> "State":
+        """The last state of a branch: the same, closed."""
+        return replace(self, head=replace(self.head, closed=True, nonce=nonce))
+
+
+def to_rows(state: State) -> pa.Table:
+    """The manifest rows of a state."""
+    rows = [_head_row(state.head), _schema_row(state.schema)]
+    rows += [_table_row(one) for _, one in sorted(state.tables.items())]
+    rows += [_commit_row(one) for one in state.tail]
+    rows += [_chunk_row(one) for one in state.chunks]
+    rows += [_stream_row(name, token) for name, token in sorted(state.streams.items())]
+    return pa.Table.from_pylist(rows, schema=ROWS)
+
+
+def from_rows(rows: Iterable[Mapping[str, Any]]) -> State:
+    """The state that manifest rows hold; unknown kinds of rows are skipped."""
+    by_type: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_type.setdefault(row["object_type"], []).append(row)
+    heads, schemas = by_type.get("graph_head", []), by_type.get("schema", [])
+    if len(heads) != 1 or len(schemas) != 1:
+        raise InternalError("the manifest does not have exactly one head and one schema")
+    tables = [_table(row) for row in by_type.get("table", [])]
+    return State(
+        head=_head(heads[0]),
+        schema=SchemaRow(_facts(schemas[0])["hash"], schemas[0]["location"]),
+        tables={one.key: one for one in tables},
+        tail=tuple(commit_of(row) for row in by_type.get("graph_commit", [])),
+        chunks=tuple(_chunk(row) for row in by_type.get("commit_chunk", [])),
+        streams={r["object_id"][7:]: _facts(r)["token"] for r in by_type.get("stream", [])},
+    )
+
+
+def commit_rows(commits: Iterable[Commit]) -> pa.Table:
+    """Commits in the nine columns, for a chunk of the log."""
+    return pa.Table.from_pylist([_commit_row(one) for one in commits], schema=ROWS)
+
+
+def commit_of(row: Mapping[str, Any]) -> Commit:
+    """The commit of a `graph_commit` row."""
+    facts = _facts(row)
+    return Commit.from_json(row["object_id"], row["table_branch"], row["table_version"], facts)
+
+
+def _row(object_id: str, object_type: str, metadata: Any, **columns: Any) -> dict[str, Any]:
+    text = json.dumps(metadata, ensure_ascii=False, separators=(",", ":"))
+    return {
+        "object_id": object_id,
+        "object_type": object_type,
+        "metadata": text,
+        "table_key": "",
+    } | columns
+
+
+def _facts(row: Mapping[str, Any]) -> dict[str, Any]:
+    if row["metadata"] is None:
+        raise InternalError(f"manifest row {row['object_id']} has no metadata")
+    facts: dict[str, Any] = json.loads(row["metadata"])
+    return facts
+
+
+def _head_row(head: Head) -> dict[str, Any]:
+    facts = {
+        "commit_id": head.commit_id,
+        "ulid": head.ulid,
+        "gc_epoch": head.gc_epoch,
+        "closed": head.closed,
+        "nonce": head.nonce,
+    }
+    return _row("graph_head", "graph_head", facts)
+
+
+def _head(row: Mapping[str, Any]) -> Head:
+    facts = _facts(row)
+    return Head(
+        facts["commit_id"], facts["ulid"], facts["gc_epoch"], facts["closed"], facts.get("nonce")
+    )
+
+
+def _schema_row(schema: SchemaRow) -> dict[str, Any]:
+    return _row("schema", "schema", {"hash": schema.hash}, location=schema.location)
+
+
+def _table_row(one: TableEntry) -> dict[str, Any]:
+    facts = {
+        "lance_version": str(one.lance_version),
+        "content_id": one.content_id,
+        "max_field_id": one.max_field_id,
+    }
+    return _row(
+        one.key,
+        "table",
+        facts,
+        location=one.location,
+        table_key=one.key,
+        table_version=one.version,
+        table_branch=one.branch,
+        row_count=one.rows,
+    )
+
+
+def _table(row: Mapping[str, Any]) -> TableEntry:
+    facts = _facts(row)
+    return TableEntry(
+        row["table_key"],
+        row["location"],
+        row["table_version"],
+        int(facts["lance_version"]),
+        facts["content_id"],
+        row["row_count"],
+        row["table_branch"],
+        facts["max_field_id"],
+    )
+
+
+def _commit_row(one: Commit) -> dict[str, Any]:
+    return _row(
+        one.id,
+        "graph_commit",
+        one.to_json(),
+        table_version=one.manifest_version,
+        table_branch=one.branch,
+    )
+
+
+def _chunk_row(one: Chunk) -> dict[str, Any]:
+    facts = {"count": one.count, "end": one.end}
+    return _row(one.name, "commit_chunk", facts, location=one.name)
+
+
+def _chunk(row: Mapping[str, Any]) -> Chunk:
+    facts = _facts(row)
+    return Chunk(row["location"], facts["count"], facts["end"])
+
+
+def _stream_row(name: str, token: str) -> dict[str, Any]:
+    return _row(f"stream:{name}", "stream", {"token": token})

@@ -1,0 +1,106 @@
+"""The door that every durable effect of the product passes through.
+
+Owns their order, their count, and, in tests, their failure: before the k-th effect, after it, or
+the end of the process right behind it. Nothing may write to a root by another way.
+"""
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+Result = TypeVar("Result")
+Kind = Literal[
+    "create",  # a new Lance dataset
+    "stage",  # data files that no version names yet
+    "mark",  # a deletion file that no version names yet
+    "detach",  # a detached table version
+    "state",  # the fragment of a new manifest state
+    "publish",  # the compare-and-swap that makes it visible
+    "object",  # a control object created
+    "renew",  # a lease written again
+    "remove",  # a control object or file removed
+    "index",  # index files that no version names yet
+]
+How = Literal["before", "after", "exit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One durable effect: what was done, to which root-relative name."""
+
+    kind: Kind
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Fail at the k-th effect (from 1): raise before it, raise after it, or end the process."""
+
+    at: int
+    how: How
+    error: BaseException = field(default_factory=lambda: OSError("injected fault"))
+
+
+class Effects:
+    """Runs effects one by one, remembers them, and fails where it was told to.
+
+    >>> effects = Effects()
+    >>> effects.run("object", "_refs/x", lambda: 7)
+    7
+    >>> effects.done
+    [Effect(kind='object', target='_refs/x')]
+    """
+
+    def __init__(self, fault: Fault | None = None) -> None:
+        self.done: list[Effect] = []
+        self._fault = fault
+        self._lock = threading.Lock()
+        self._begun = 0
+
+    def run(self, kind: Kind, target: str, action: Callable[[], Result]) -> Result:
+        """Do one effect. What it raises passes through; only what succeeded is counted."""
+        fault = self._next()
+        if fault is not None and fault.how == "before":
+            raise fault.error
+        result = action()
+        with self._lock:
+            self.done.append(Effect(kind, target))
+        if fault is not None and fault.how == "exit":
+            os._exit(9)
+        if fault is not None and fault.how == "after":
+            raise fault.error
+        return result
+
+    def counts(self) -> Counter[str]:
+        """How many effects of each kind were done."""
+        return Counter(one.kind for one in self.done)
+
+    @contextmanager
+    def recorded(self) -> Iterator[list[Effect]]:
+        """The effects done inside the block, filled in as they happen."""
+        seen: list[Effect] = []
+        start = len(self.done)
+        try:
+            yield seen
+        finally:
+            seen += self.done[start:]
+
+    @contextmanager
+    def failing(self, fault: Fault) -> Iterator[None]:
+        """Count from here, and fail as `fault` says; the rest of the block runs as usual."""
+        with self._lock:
+            self._fault, self._begun = fault, 0
+        try:
+            yield
+        finally:
+            self._fault = None
+
+    def _next(self) -> Fault | None:
+        with self._lock:
+            self._begun += 1
+            fault = self._fault
+            return fault if fault is not None and fault.at == self._begun else None

@@ -1,0 +1,78 @@
+"""The names inside a graph root, and nothing else.
+
+No name in a root is ever written twice, leases excepted: what could collide carries a ULID.
+"""
+
+from urllib.parse import quote, unquote
+
+MANIFEST = "__manifest"
+BRANCHES = "__branches"
+REFS = "_refs/branches"
+TAGS = "_refs/tags"
+COMMITS = "_commits"
+SCHEMAS = "_schemas"
+INTENTS = "__recovery"
+AUDIT = "_audit"
+CLAIM = "__init_claim.json"
+PROBE = "__create_if_absent_probe_"
+MAIN = "main"
+
+STAMP_KEY = "omnigraph:internal_schema_version"
+STAMP = 100
+
+
+def fnv1a64(text: str) -> str:
+    """Sixteen hex digits of FNV-1a 64 over the UTF-8 bytes of a name.
+
+    >>> fnv1a64("Person")
+    '40d76f1f51639ec0'
+    """
+    value = 0xCBF29CE484222325
+    for byte in text.encode():
+        value = (value ^ byte) * 0x100000001B3 % (1 << 64)
+    return f"{value:016x}"
+
+
+def table_directory(table_key: str, ulid: str) -> str:
+    """The directory of a table, new at each registration.
+
+    >>> table_directory("node:Person", "01J0000000000000000000000A")
+    'nodes/40d76f1f51639ec0-01J0000000000000000000000A'
+    """
+    kind, _, name = table_key.partition(":")
+    return f"{kind}s/{fnv1a64(name)}-{ulid}"
+
+
+def manifest_directory(branch_ulid: str) -> str:
+    """The manifest dataset of a branch; the main line has the fixed name."""
+    return MANIFEST if branch_ulid == MAIN else f"{BRANCHES}/{branch_ulid}"
+
+
+def ref_name(branch: str, number: int) -> str:
+    """The n-th ref object of a branch name: odd is open, even is deleted.
+
+    >>> ref_name("review/a", 3)
+    '_refs/branches/review%2Fa/0000000003.json'
+    """
+    return f"{REFS}/{quote(branch, safe='')}/{number:010d}.json"
+
+
+def parse_ref_name(name: str) -> tuple[str, int]:
+    """The branch and the number of a ref object."""
+    quoted, number = name.removeprefix(f"{REFS}/").removesuffix(".json").split("/")
+    return unquote(quoted), int(number)
+
+
+def chunk_name(digest: str, ulid: str) -> str:
+    """A sealed piece of the log; the digest verifies, the ULID makes the name new."""
+    return f"{COMMITS}/{digest}-{ulid}"
+
+
+def schema_name(digest: str, ulid: str) -> str:
+    """A schema object; the digest verifies, the ULID makes the name new."""
+    return f"{SCHEMAS}/{digest}-{ulid}"
+
+
+def intent_name(ulid: str, part: str = "json") -> str:
+    """A file of an intent: `json`, `lease`, `confirmed` or `verdict`."""
+    return f"{INTENTS}/{ulid}.{part}"

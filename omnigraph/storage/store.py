@@ -1,0 +1,103 @@
+"""One open root: its place, its control objects, its effects and its open tables.
+
+Owns the cache of table handles. A handle is kept as long as it is used, because opening a pinned
+version costs two requests and holding it costs none.
+"""
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import lance
+
+from .effects import Effects
+from .objects import Objects, open_objects, sync_directory
+from .root import Root, parse_root
+
+Durability = Literal["fsync", "os"]
+_HANDLES = 512
+
+
+@dataclass(slots=True)
+class Handles:
+    """Open Lance datasets by (location, version), the least used dropped first."""
+
+    limit: int = _HANDLES
+    _open: OrderedDict[tuple[str, int], Any] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def get(self, location: str, version: int) -> Any | None:
+        """The handle, if it is held."""
+        with self._lock:
+            found = self._open.get((location, version))
+            if found is not None:
+                self._open.move_to_end((location, version))
+            return found
+
+    def put(self, location: str, dataset: Any) -> None:
+        """Hold a handle."""
+        with self._lock:
+            self._open[location, dataset.version] = dataset
+            while len(self._open) > self.limit:
+                self._open.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """What every function of storage works on."""
+
+    root: Root
+    objects: Objects
+    effects: Effects
+    durability: Durability = "fsync"
+    handles: Handles = field(default_factory=Handles)
+    session: Any = field(default_factory=lance.Session)
+
+    @property
+    def options(self) -> dict[str, str] | None:
+        """Storage options for Lance."""
+        return dict(self.root.options) or None
+
+    def open(self, location: str, version: int | None = None) -> Any:
+        """A Lance dataset at a root-relative place; without a version the newest, never held."""
+        if version is None:
+            return lance.dataset(self.root.at(location), storage_options=self.options)
+        held = self.handles.get(location, version)
+        if held is None:
+            held = lance.dataset(
+                self.root.at(location),
+                version=version,
+                storage_options=self.options,
+                session=self.session,
+            )
+            self.handles.put(location, held)
+        return held
+
+    def sync(self, *names: str) -> None:
+        """Make written files and their names survive a power loss (local disk only)."""
+        if not self.root.local or self.durability != "fsync":
+            return
+        paths = [Path(self.root.path, name) for name in names]
+        for path in paths:
+            with path.open("rb") as file:
+                _fsync(file.fileno())
+        for directory in {path.parent for path in paths}:
+            sync_directory(directory)
+
+
+def _fsync(handle: int) -> None:
+    import os
+
+    os.fsync(handle)
+
+
+def open_store(
+    uri: str, *, effects: Effects | None = None, durability: Durability = "fsync"
+) -> Store:
+    """A store for a location. Nothing is read or written yet."""
+    root = parse_root(uri)
+    effects = effects or Effects()
+    objects = open_objects(root, effects, durable=durability == "fsync")
+    return Store(root, objects, effects, durability)

@@ -1,0 +1,293 @@
+"""One table: create it, open a version, stage changes, commit them detached, read rows.
+
+A table version never changes, and HEAD never moves after creation: every change is staged on top of
+the exact version that a state names. Uniqueness of ids is not decided here, and never by Lance.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import lance
+import pyarrow as pa
+from lance import LanceOperation
+from lance.fragment import RowIdSequence, write_fragments
+
+from .store import Store
+
+_FORMAT = "2.2"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table at one version. `version` is Lance's number; detached ones exceed 2^63."""
+
+    location: str
+    dataset: Any
+
+    @property
+    def version(self) -> int:
+        """The Lance version."""
+        return int(self.dataset.version)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema."""
+        schema: pa.Schema = self.dataset.schema
+        return schema
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How a fragment looked when an operation was planned: its id, files and deletion file."""
+
+    fragment: int
+    files: tuple[str, ...]
+    deletions: str
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A change of one table that is written and not yet part of any version.
+
+    `touched` are the fragments it removes or marks, `fields` the schema it was made for: both must
+    still hold where it is committed. `files` are the root-relative names that it wrote.
+    """
+
+    location: str
+    operation: Any
+    fields: str
+    touched: tuple[Mark, ...] = ()
+    rows: int = 0
+    files: tuple[str, ...] = ()
+
+
+def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
+    """A new, empty table. Its one attached version stays HEAD for ever."""
+    dataset = store.effects.run(
+        "create",
+        location,
+        lambda: lance.write_dataset(
+            schema.empty_table(),
+            store.root.at(location),
+            mode="create",
+            enable_stable_row_ids=True,
+            data_storage_version=_FORMAT,
+            storage_options=store.options,
+            session=store.session,
+        ),
+    )
+    _sync_creation(store, location)
+    store.handles.put(location, dataset)
+    return Table(location, dataset)
+
+
+def open_table(store: Store, location: str, version: int) -> Table:
+    """A table at the version that a state names."""
+    return Table(location, store.open(location, version))
+
+
+def stage_append(store: Store, table: Table, rows: pa.Table) -> Staged:
+    """Rows to be added. Touches no fragment, so it can be replayed on any later version."""
+    fragments = _write(store, table, rows)
+    operation = LanceOperation.Append(fragments)
+    return Staged(
+        table.location,
+        operation,
+        field_digest(table),
+        rows=rows.num_rows,
+        files=_data_files(table, fragments),
+    )
+
+
+def stage_change(
+    store: Store,
+    table: Table,
+    *,
+    removed: Sequence[int] = (),
+    replaced: tuple[Sequence[int], pa.Table] | None = None,
+    added: pa.Table | None = None,
+) -> Staged:
+    """Remove rows by address, replace rows keeping their row ids, add rows: one operation.
+
+    `replaced` is (row ids, rows); the addresses of their old copies must be among `removed`.
+    """
+    marked, gone, touched, marks = _remove(store, table, removed)
+    row_ids, rows = replaced if replaced is not None else ((), None)
+    fresh = _concatenate(rows, added)
+    new = _write(store, table, fresh) if fresh is not None else []
+    if row_ids:
+        _keep_row_ids(new, row_ids)
+    # Never `rewrite_rows`: without field lists it makes indexes answer with old values.
+    operation = LanceOperation.Update(
+        removed_fragment_ids=gone, updated_fragments=marked, new_fragments=new, update_mode=""
+    )
+    count = (fresh.num_rows if fresh is not None else 0) - len(removed)
+    files = _data_files(table, new) + marks
+    return Staged(table.location, operation, field_digest(table), touched, count, files)
+
+
+def stage_overwrite(store: Store, table: Table, rows: pa.Table) -> Staged:
+    """All rows replaced by these. Touches every fragment."""
+    fragments = _write(store, table, rows) if rows.num_rows else []
+    operation = LanceOperation.Overwrite(table.dataset.lance_schema, fragments)
+    touched = tuple(_mark(one.metadata) for one in table.dataset.get_fragments())
+    count = rows.num_rows - table.dataset.count_rows()
+    files = _data_files(table, fragments)
+    return Staged(table.location, operation, field_digest(table), touched, count, files)
+
+
+def stage_rewrite(store: Store, table: Table, *, target_rows: int = 1 << 20) -> Staged | None:
+    """Small fragments put together, content unchanged; None when there is nothing to do."""
+    from lance.optimize import Compaction
+
+    options = {"target_rows_per_fragment": target_rows, "materialize_deletions_threshold": 0.0}
+    tasks = Compaction.plan(table.dataset, options).tasks
+    if not tasks:
+        return None
+    results = store.effects.run(
+        "stage", table.location, lambda: [task.execute(table.dataset) for task in tasks]
+    )
+    groups = [LanceOperation.RewriteGroup(r.original_fragments, r.new_fragments) for r in results]
+    touched = tuple(_mark(one) for r in results for one in r.original_fragments)
+    files = _data_files(table, [one for r in results for one in r.new_fragments])
+    operation = LanceOperation.Rewrite(groups, [])
+    return Staged(table.location, operation, field_digest(table), touched, 0, files)
+
+
+def commit(store: Store, table: Table, staged: Staged) -> Table:
+    """Make a staged change the successor of `table`, as a detached version nobody names yet.
+
+    Lance checks nothing here: the caller has proved with `replays` that the change fits.
+    """
+    store.sync(*staged.files)
+    dataset = store.effects.run(
+        "detach",
+        table.location,
+        lambda: lance.LanceDataset.commit(
+            table.dataset,
+            staged.operation,
+            read_version=table.dataset.version,
+            detached=True,
+            storage_options=store.options,
+        ),
+    )
+    store.sync(f"{table.location}/_versions/d{dataset.version}.manifest")
+    store.handles.put(table.location, dataset)
+    return Table(table.location, dataset)
+
+
+def replays(staged: Staged, table: Table) -> bool:
+    """Whether a staged change means the same on this version as on the one it was made for."""
+    if staged.location != table.location or staged.fields != field_digest(table):
+        return False
+    if not staged.touched:
+        return True
+    present = {_mark(one.metadata) for one in table.dataset.get_fragments()}
+    overwritten = isinstance(staged.operation, LanceOperation.Overwrite)
+    return set(staged.touched) == present if overwritten else present.issuperset(staged.touched)
+
+
+def field_digest(table: Table) -> str:
+    """Names, types and field ids: what data files written for one version mean in another."""
+    fields = table.dataset.lance_schema.fields()
+    return json.dumps([[f.name(), f.id(), str(table.schema.field(f.name()))] for f in fields])
+
+
+def find_rows(table: Table, column: str, values: Sequence[str], columns: Sequence[str]) -> pa.Table:
+    """Rows whose `column` is one of `values`, with `_rowid` and `_rowaddr`."""
+    import pyarrow.compute as pc
+
+    found: pa.Table = table.dataset.to_table(
+        columns=list(columns),
+        filter=pc.field(column).isin(list(values)),
+        with_row_id=True,
+        with_row_address=True,
+    )
+    return found
+
+
+def take_rows(table: Table, row_ids: Sequence[int], columns: Sequence[str]) -> pa.Table:
+    """Rows by row id, in that order; a row that is gone leaves nulls, never a shift."""
+    asked = pa.table({"_rowid": pa.array(row_ids, pa.uint64())})
+    import pyarrow.compute as pc
+
+    found = table.dataset.to_table(
+        columns=list(columns), filter=pc.field("_rowid").isin(asked["_rowid"]), with_row_id=True
+    )
+    place = pc.index_in(asked["_rowid"], value_set=found["_rowid"].combine_chunks())
+    return found.take(place).drop_columns(["_rowid"])
+
+
+def _write(store: Store, table: Table, rows: pa.Table) -> list[Any]:
+    shaped = rows.select(table.schema.names).cast(table.schema)
+    fragments: list[Any] = store.effects.run(
+        "stage",
+        table.location,
+        lambda: write_fragments(
+            shaped,
+            table.dataset,
+            mode="append",
+            data_storage_version=_FORMAT,
+            enable_stable_row_ids=True,
+            storage_options=store.options,
+        ),
+    )
+    return fragments
+
+
+def _remove(
+    store: Store, table: Table, addresses: Sequence[int]
+) -> tuple[list[Any], list[int], tuple[Mark, ...], tuple[str, ...]]:
+    """Deletion files for rows by address: marked fragments, ids of emptied ones, marks, files."""
+    by_fragment: dict[int, list[int]] = {}
+    for address in addresses:
+        by_fragment.setdefault(address >> 32, []).append(address & 0xFFFFFFFF)
+    marked, gone, touched, files = [], [], [], []
+    for number, offsets in sorted(by_fragment.items()):
+        fragment = table.dataset.get_fragment(number)
+        touched.append(_mark(fragment.metadata))
+        left = store.effects.run(
+            "mark", table.location, lambda f=fragment, o=offsets: f.delete_rows(o)
+        )
+        if left is None:
+            gone.append(number)
+        else:
+            marked.append(left)
+            files.append(_deletion_file(table, left))
+    return marked, gone, tuple(touched), tuple(files)
+
+
+def _keep_row_ids(fragments: list[Any], row_ids: Sequence[int]) -> None:
+    left = list(row_ids)
+    for one in fragments:
+        own, left = left[: one.physical_rows], left[one.physical_rows :]
+        if own:
+            one.row_id_meta = RowIdSequence(own).to_inline_metadata()
+
+
+def _concatenate(first: pa.Table | None, second: pa.Table | None) -> pa.Table | None:
+    parts = [one for one in (first, second) if one is not None and one.num_rows]
+    return pa.concat_tables(parts) if parts else None
+
+
+def _mark(metadata: Any) -> Mark:
+    facts = json.loads(metadata.to_json()) if isinstance(metadata.to_json(), str) else metadata.to_json()
+    files = tuple(one["path"] for one in facts["files"])
+    return Mark(int(facts["id"]), files, json.dumps(facts["deletion_file"], sort_keys=True))
+
+
+def _data_files(table: Table, fragments: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(f"{table.location}/data/{one.path}" for f in fragments for one in f.files)
+
+
+def _deletion_file(table: Table, metadata: Any) -> str:
+    facts = metadata.to_json()["deletion_file"]
+    suffix = "arrow" if facts["file_type"] == "array" else "bin"
+    name = f"{metadata.id}-{facts['read_version']}-{facts['id']}.{suffix}"
+    return f"{table.location}/_deletions/{name}"
+
+
+def _sync_creation(store: Store, location: str) -> None:
+    store.sync(f"{location}/_versions/{(1 << 64) - 2}.manifest")
