@@ -1,0 +1,78 @@
+"""Branch names: numbered objects, of which the highest is the ref.
+
+Odd numbers open a name, even numbers close it; none is ever replaced, so that a late request of a
+deleted branch cannot touch its successor. A branch itself is its manifest, named by a ULID.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from omnigraph.errors import AlreadyExists, BranchNotFound
+from omnigraph.storage import layout
+from omnigraph.storage.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """An open branch name. `number` is that of its object; main has none."""
+
+    name: str
+    ulid: str
+    number: int = 0
+    parent: str | None = None
+    fork_commit: str | None = None
+
+
+MAIN_REF = Ref(layout.MAIN, layout.MAIN)
+
+
+def list_numbers(store: Store) -> dict[str, int]:
+    """The highest number of every branch name that was ever used: one listing."""
+    highest: dict[str, int] = {}
+    for found in store.objects.list(layout.REFS):
+        name, number = layout.parse_ref_name(found.name)
+        highest[name] = max(number, highest.get(name, 0))
+    return highest
+
+
+def open_names(numbers: Mapping[str, int]) -> list[str]:
+    """The names that are open, sorted, main first of all names it sorts with."""
+    return sorted([layout.MAIN, *(name for name, number in numbers.items() if number % 2)])
+
+
+def find_ref(store: Store, name: str) -> Ref:
+    """The ref of an open branch: one listing and one read; unknown is `BranchNotFound`."""
+    if name == layout.MAIN:
+        return MAIN_REF
+    number = highest_number(store, name)
+    facts = store.objects.read_json(layout.ref_name(name, number)) if number % 2 else None
+    if facts is None:
+        raise BranchNotFound(f"no branch '{name}'", branch=name)
+    return Ref(name, facts["ulid"], number, facts["parent"], facts["fork_commit"])
+
+
+def highest_number(store: Store, name: str) -> int:
+    """The highest number of one name, 0 when it was never used."""
+    directory = layout.ref_name(name, 0).rpartition("/")[0]
+    numbers = [layout.parse_ref_name(one.name)[1] for one in store.objects.list(directory)]
+    return max(numbers, default=0)
+
+
+def take(store: Store, ref: Ref) -> Ref:
+    """Open a name for a branch under the ref's number; the loser gets `AlreadyExists`.
+
+    Asks for the highest number again before it says yes.
+    """
+    facts = {"ulid": ref.ulid, "parent": ref.parent, "fork_commit": ref.fork_commit}
+    name = layout.ref_name(ref.name, ref.number)
+    if not store.objects.create_json(name, {**facts, "nonce": ref.ulid}):
+        raise AlreadyExists(f"branch '{ref.name}' already exists", branch=ref.name)
+    if highest_number(store, ref.name) != ref.number:
+        raise BranchNotFound(f"branch '{ref.name}' was deleted at once", branch=ref.name)
+    return ref
+
+
+def release(store: Store, ref: Ref) -> None:
+    """Close a name, whoever comes first: the object says which branch it closed."""
+    name = layout.ref_name(ref.name, ref.number + 1)
+    store.objects.create_json(name, {"deleted": ref.ulid, "nonce": f"deleted-{ref.ulid}"})
