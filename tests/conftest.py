@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+pytest_plugins = ["tests.rig.plugin"]
+
 # Runs are repeatable and never judged by the clock; `make test-full` looks at more examples.
 settings.register_profile("default", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("full", derandomize=True, deadline=None, max_examples=1000)

@@ -7,7 +7,8 @@ that is created carries a nonce, because a store may report our own object after
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +17,7 @@ from omnigraph import ids
 from omnigraph.errors import StorageError
 
 from .effects import Effects
+from .failures import reported
 from .root import Root
 
 
@@ -64,10 +66,11 @@ class Objects:
         if body is None:
             return None
         try:
-            found: dict[str, Any] = json.loads(body)
+            found = json.loads(body)
         except ValueError as error:
-            message = f"control object {name} is not JSON; it was left as it is"
-            raise StorageError(message, kind="permanent") from error
+            raise _unreadable(name) from error
+        if not isinstance(found, dict):
+            raise _unreadable(name)
         return found
 
     def create_json(self, name: str, facts: Mapping[str, Any]) -> bool:
@@ -81,9 +84,9 @@ class Objects:
 
     def create_bytes(self, name: str, body: bytes) -> None:
         """Create an object under a name that nobody else can have; a lost answer is no error."""
-        if not self.effects.run("object", name, lambda: self.backend.create(name, body)):
-            if self.backend.read(name) != body:
-                raise StorageError(f"{name} was written twice", kind="permanent")
+        created = self.effects.run("object", name, lambda: self.backend.create(name, body))
+        if not created and self.backend.read(name) != body:
+            raise StorageError(f"{name} was written twice", kind="permanent")
 
     def renew(self, name: str, facts: Mapping[str, Any]) -> None:
         """Write a lease."""
@@ -99,6 +102,11 @@ class Objects:
         return sorted(self.backend.list(prefix), key=lambda one: one.name)
 
 
+def _unreadable(name: str) -> StorageError:
+    message = f"control object {name} is not a JSON object; it was left as it is"
+    return StorageError(message, kind="permanent", effect="none")
+
+
 def open_objects(root: Root, effects: Effects, *, durable: bool) -> Objects:
     """The control objects of a root."""
     if root.local:
@@ -110,53 +118,52 @@ def open_objects(root: Root, effects: Effects, *, durable: bool) -> Objects:
 
 @dataclass(frozen=True, slots=True)
 class LocalBackend:
-    """Files below a directory. Creation is a hard link of a finished file: atomic, and first wins."""
+    """Files below a directory. Creating one links a finished file to its name: first wins."""
 
     directory: Path
     durable: bool
+    known: set[Path] = field(default_factory=set, compare=False, repr=False)
 
     def read(self, name: str) -> bytes | None:
         """The bytes of a file, or None."""
-        try:
-            return (self.directory / name).read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        with reported("none"):
+            try:
+                return (self.directory / name).read_bytes()
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                return None
 
     def create(self, name: str, body: bytes) -> bool:
         """Link a finished file to its name."""
         target = self.directory / name
-        scratch = self._write_scratch(target, body)
-        try:
-            os.link(scratch, target)
-        except FileExistsError:
-            return False
-        finally:
-            scratch.unlink(missing_ok=True)
-        self._sync_directory(target.parent)
-        return True
+        with reported("unknown"), self._scratch(target, body) as scratch:
+            try:
+                os.link(scratch, target)
+                created = True
+            except FileExistsError:
+                created = False
+            # Also for who came second: it goes on from here, so the first must be there to stay.
+            self._sync(target.parent)
+        return created
 
     def replace(self, name: str, body: bytes) -> None:
         """Rename a finished file over its name."""
         target = self.directory / name
-        scratch = self._write_scratch(target, body)
-        try:
+        with reported("unknown"), self._scratch(target, body) as scratch:
             scratch.replace(target)
-        except BaseException:
-            scratch.unlink(missing_ok=True)
-            raise
-        self._sync_directory(target.parent)
+            self._sync(target.parent)
 
     def remove(self, name: str) -> None:
         """Unlink a file."""
-        (self.directory / name).unlink(missing_ok=True)
+        with reported("unknown"):
+            (self.directory / name).unlink(missing_ok=True)
 
     def list(self, prefix: str) -> Iterator[Found]:
         """Walk the files below a directory; unfinished ones (`name#digits`) are not shown."""
-        top = self.directory / prefix
-        for path, _, names in os.walk(top):
-            for name in names:
-                if "#" not in name:
-                    yield from self._found(Path(path) / name)
+        with reported("none"):
+            for path, _, names in os.walk(self.directory / prefix, onerror=_loudly):
+                for name in names:
+                    if "#" not in name:
+                        yield from self._found(Path(path) / name)
 
     def _found(self, path: Path) -> Iterator[Found]:
         try:
@@ -166,19 +173,36 @@ class LocalBackend:
         modified = datetime.fromtimestamp(facts.st_mtime, UTC)
         yield Found(str(path.relative_to(self.directory)), facts.st_size, modified)
 
-    def _write_scratch(self, target: Path, body: bytes) -> Path:
+    @contextmanager
+    def _scratch(self, target: Path, body: bytes) -> Iterator[Path]:
+        """A finished file beside its later name; gone when the block ends, however it ends."""
         target.parent.mkdir(parents=True, exist_ok=True)
         scratch = target.with_name(f"{target.name}#{int(ids.nonce(), 16)}")
-        with scratch.open("xb") as out:
-            out.write(body)
-            if self.durable:
-                out.flush()
-                os.fsync(out.fileno())
-        return scratch
+        try:
+            with scratch.open("xb") as out:
+                out.write(body)
+                if self.durable:
+                    out.flush()
+                    os.fsync(out.fileno())
+            yield scratch
+        finally:
+            scratch.unlink(missing_ok=True)
 
-    def _sync_directory(self, directory: Path) -> None:
+    def _sync(self, directory: Path) -> None:
         if self.durable:
-            sync_directory(directory)
+            sync_names(directory, self.directory, self.known)
+
+
+def sync_names(directory: Path, top: Path, known: set[Path]) -> None:
+    """Make the names in a directory survive a power loss, and the way to it from `top`.
+
+    A directory that Lance or we made is a name too; `known` are those that need no second look.
+    """
+    sync_directory(directory)
+    while directory != top and top in directory.parents and directory not in known:
+        sync_directory(directory.parent)
+        known.add(directory)
+        directory = directory.parent
 
 
 def sync_directory(directory: Path) -> None:
@@ -188,3 +212,9 @@ def sync_directory(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _loudly(error: OSError) -> None:
+    """A directory that is not there holds nothing; one that cannot be read is a failure."""
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import lance
 
 from .effects import Effects
-from .objects import Objects, open_objects, sync_directory
+from .objects import Objects, open_objects, sync_names
 from .root import Root, parse_root
 
 Durability = Literal["fsync", "os"]
@@ -53,7 +53,8 @@ class Store:
     effects: Effects
     durability: Durability = "fsync"
     handles: Handles = field(default_factory=Handles)
-    session: Any = field(default_factory=lance.Session)
+    session: Any = field(default_factory=lance.Session)  # type: ignore[attr-defined]
+    _durable: set[Path] = field(default_factory=set, compare=False, repr=False)
 
     @property
     def options(self) -> dict[str, str] | None:
@@ -84,7 +85,7 @@ class Store:
             with path.open("rb") as file:
                 _fsync(file.fileno())
         for directory in {path.parent for path in paths}:
-            sync_directory(directory)
+            sync_names(directory, Path(self.root.path), self._durable)
 
 
 def _fsync(handle: int) -> None:

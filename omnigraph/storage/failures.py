@@ -1,0 +1,96 @@
+"""Says what proof there is about a failed storage call, as a `StorageError`.
+
+Decides by the type of the exception and by `errno`, never by its text: texts change, and they hold
+places and keys. What proves nothing is `unknown`.
+"""
+
+import errno
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from lance.commit import CommitConflictError
+
+from omnigraph.errors import Effect, StorageError, StorageKind, redact_text
+
+Kinds = Mapping[type[BaseException], StorageKind]
+
+_KINDS: Kinds = {
+    CommitConflictError: "precondition",
+    FileExistsError: "precondition",
+    FileNotFoundError: "not_found",
+    NotADirectoryError: "configuration",
+    IsADirectoryError: "configuration",
+    PermissionError: "configuration",
+    ConnectionError: "transient",
+    TimeoutError: "transient",
+    NotImplementedError: "configuration",
+}
+_NUMBERS: Mapping[int, StorageKind] = {
+    errno.ENOSPC: "configuration",
+    errno.EDQUOT: "configuration",
+    errno.EROFS: "configuration",
+    errno.EMLINK: "configuration",
+    errno.EXDEV: "configuration",
+    errno.ENOSYS: "configuration",
+    errno.EOPNOTSUPP: "configuration",
+    errno.ENAMETOOLONG: "configuration",
+    errno.EAGAIN: "transient",
+    errno.EBUSY: "transient",
+    errno.ENETUNREACH: "transient",
+    errno.EHOSTUNREACH: "transient",
+}
+_LONGEST = 300
+
+
+def storage_failure(
+    error: BaseException, *, effect: Effect = "unknown", kinds: Kinds | None = None
+) -> StorageError:
+    """The typed failure for an exception of Lance, of the system, or of the types in `kinds`.
+
+    `effect` is what the failed call may have done: `none` for a read.
+
+    >>> storage_failure(TimeoutError(), effect="none").kind
+    'transient'
+    >>> storage_failure(OSError(errno.ENOSPC, "No space left on device")).kind
+    'configuration'
+    >>> storage_failure(OSError("timeout, permission denied, not found")).kind
+    'unknown'
+    """
+    if isinstance(error, StorageError):
+        return error
+    kind = _kind(error, kinds or {})
+    return StorageError(kind=kind, reason=_reason(error), effect=effect)
+
+
+@contextmanager
+def reported(effect: Effect, kinds: Kinds | None = None) -> Iterator[None]:
+    """Raise what fails in the block as a typed failure.
+
+    >>> with reported("none"):
+    ...     raise TimeoutError
+    Traceback (most recent call last):
+    omnigraph.errors.failure.TransientStorageError: the store failed (transient): TimeoutError
+    """
+    caught = (OSError, *(kinds or ()))
+    try:
+        yield
+    except caught as error:
+        # An object store's exception holds a dump of the request, which no log should have.
+        cause = error if isinstance(error, OSError) and error.errno is not None else None
+        raise storage_failure(error, effect=effect, kinds=kinds) from cause
+
+
+def _kind(error: BaseException, kinds: Kinds) -> StorageKind:
+    for one in type(error).__mro__:
+        found = kinds.get(one) or _KINDS.get(one)
+        if found is not None:
+            return found
+    number = error.errno if isinstance(error, OSError) else None
+    return _NUMBERS.get(number, "unknown") if number is not None else "unknown"
+
+
+def _reason(error: BaseException) -> str:
+    # Behind the first line stand dumps of requests; a store's answer (XML) may repeat a key id.
+    line = str(error).partition("\n")[0].partition("<")[0].strip(" :")
+    text = redact_text(line) or type(error).__name__
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -1,0 +1,135 @@
+"""Control objects on an S3-compatible store.
+
+The only module that imports obstore. Owns the mapping of our settings and of obstore's exceptions;
+it never says that an object is absent unless the store said so.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import obstore
+from obstore import exceptions as refused
+from obstore.store import S3Store
+
+from .failures import Kinds, reported
+from .objects import Found
+from .root import Root
+
+# Names of Lance's storage options, which a root holds, and obstore's names for the same things.
+_CONFIG = {
+    "aws_region": "region",
+    "aws_access_key_id": "access_key_id",
+    "aws_secret_access_key": "secret_access_key",
+    "aws_session_token": "session_token",
+    "aws_endpoint": "endpoint",
+}
+_KINDS: Kinds = {
+    refused.AlreadyExistsError: "precondition",
+    refused.PreconditionError: "precondition",
+    refused.NotModifiedError: "precondition",
+    refused.NotFoundError: "not_found",
+    refused.PermissionDeniedError: "configuration",
+    refused.UnauthenticatedError: "configuration",
+    refused.NotSupportedError: "configuration",
+    refused.InvalidPathError: "configuration",
+    refused.UnknownConfigurationKeyError: "configuration",
+    # Everything else, from a refused connection to a wrong region, has this one type.
+    refused.BaseError: "unknown",
+    # What the settings of a client are refused with.
+    ValueError: "configuration",
+}
+# obstore raises the built-in exception for the type that it has itself.
+_ABSENT = (FileNotFoundError, refused.NotFoundError)
+# A control object is small: who waits longer than this waits for a store that is not there.
+_REQUEST = timedelta(seconds=10)
+_TRYING = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True)
+class S3Backend:
+    """The objects below a prefix of a bucket. Creation is a conditional PUT: first wins."""
+
+    store: S3Store
+
+    @classmethod
+    def connect(cls, root: Root) -> "S3Backend":
+        """A client for a root. Nothing is asked of the store yet."""
+        bucket, _, prefix = root.path.partition("/")
+        with reported("none", _KINDS):
+            store = S3Store(
+                bucket,
+                prefix=prefix,
+                config=_config(root.options),
+                client_options=_client(root.options),
+                retry_config=_retries(root.options),
+            )
+        return cls(store)
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of an object; None only when the store says that there is none."""
+        with reported("none", _KINDS):
+            try:
+                return bytes(obstore.get(self.store, name).bytes())
+            except _ABSENT:
+                return None
+
+    def create(self, name: str, body: bytes) -> bool:
+        """Create an object; False when the name is taken, perhaps by our own lost attempt."""
+        with reported("unknown", _KINDS):
+            try:
+                obstore.put(self.store, name, body, mode="create", use_multipart=False)
+            except refused.AlreadyExistsError:
+                return False
+            return True
+
+    def replace(self, name: str, body: bytes) -> None:
+        """Write an object over an old one."""
+        with reported("unknown", _KINDS):
+            obstore.put(self.store, name, body, use_multipart=False)
+
+    def remove(self, name: str) -> None:
+        """Remove an object; one that is not there is no error."""
+        with reported("unknown", _KINDS):
+            try:
+                obstore.delete(self.store, name)
+            except _ABSENT:
+                return
+
+    def list(self, prefix: str) -> Iterator[Found]:
+        """The objects below `prefix/`, page by page; unfinished ones are not shown."""
+        with reported("none", _KINDS):
+            for page in obstore.list(self.store, prefix or None, chunk_size=1000):
+                for one in page:
+                    # A root that was copied from a disk may hold leftovers of a crash.
+                    if "#" not in one["path"].rpartition("/")[2]:
+                        yield Found(one["path"], one["size"], one["last_modified"])
+
+
+def _config(options: Mapping[str, str]) -> Any:
+    found: dict[str, Any] = {
+        name: options[ours] for ours, name in _CONFIG.items() if options.get(ours)
+    }
+    # One DELETE for one object: not every store knows the bulk form.
+    found["disable_bulk_delete"] = True
+    virtual = options.get("aws_virtual_hosted_style_request")
+    if virtual is not None:
+        found["virtual_hosted_style_request"] = virtual == "true"
+    return found
+
+
+def _client(options: Mapping[str, str]) -> Any:
+    return {
+        "allow_http": options.get("allow_http") == "true",
+        "connect_timeout": options.get("connect_timeout", "5s"),
+        "timeout": _REQUEST,
+    }
+
+
+def _retries(options: Mapping[str, str]) -> Any:
+    return {
+        "max_retries": int(options.get("client_max_retries", "3")),
+        "retry_timeout": _TRYING,
+        "backoff": {"max_backoff": timedelta(seconds=2)},
+    }
