@@ -59,8 +59,8 @@ def create_branch(
 def finish_create(store: Store, intent: Intent, state: State, number: int) -> Ref:
     """Write the manifest, then take the name; whoever is cut off between leaves garbage only."""
     creates = intent.creates or ids.new_ulid()
-    head = Head(intent.base_commit, creates)
-    create_manifest(store, creates, replace(state, head=head, streams=state.streams))
+    head = Head(intent.base_commit, creates, fork=intent.base_commit)
+    create_manifest(store, creates, replace(state, head=head))
     fork = intent.base_commit
     ref = Ref(intent.facts["name"], creates, number, intent.branch, fork)
     try:

@@ -6,7 +6,7 @@ state that the next attempt is based on; a plan that still holds is replayed, el
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from omnigraph.errors import KeyConflict, PreconditionFailed, ReadSetConflict, VersionConflict
 from omnigraph.storage.store import Store
@@ -39,6 +39,9 @@ class WriteTxn:
 class Requirement(Protocol):
     """Something a write read, and that must still be so where it lands."""
 
+    def to_json(self) -> list[Any]:
+        """The kind and the facts, so that somebody else can check it after its owner is gone."""
+
     def check(self, txn: WriteTxn) -> None:
         """Raise the typed conflict when it does not hold on the base of `txn`."""
 
@@ -50,6 +53,10 @@ class SameContent:
     key: str
     content_id: str
     version: int
+
+    def to_json(self) -> list[Any]:
+        """The requirement as plain data."""
+        return ["same_content", self.key, self.content_id, self.version]
 
     def check(self, txn: WriteTxn) -> None:
         """Compare content ids, never numbers."""
@@ -65,6 +72,10 @@ class SameHead:
 
     commit_id: str
 
+    def to_json(self) -> list[Any]:
+        """The requirement as plain data."""
+        return ["same_head", self.commit_id]
+
     def check(self, txn: WriteTxn) -> None:
         """Compare the head commit."""
         now = txn.base.state.head.commit_id
@@ -77,6 +88,10 @@ class SameSchema:
     """The schema that the write was planned with."""
 
     hash: str
+
+    def to_json(self) -> list[Any]:
+        """The requirement as plain data."""
+        return ["same_schema", self.hash]
 
     def check(self, txn: WriteTxn) -> None:
         """Compare the schema hash."""
@@ -91,6 +106,10 @@ class HeadWas:
 
     commit_id: str
 
+    def to_json(self) -> list[Any]:
+        """The requirement as plain data."""
+        return ["head_was", self.commit_id]
+
     def check(self, txn: WriteTxn) -> None:
         """Compare the head commit; the answer is final, never retried inside."""
         now = txn.base.state.head.commit_id
@@ -104,6 +123,10 @@ class AbsentIds:
 
     key: str
     ids: tuple[str, ...]
+
+    def to_json(self) -> list[Any]:
+        """The requirement as plain data."""
+        return ["absent_ids", self.key, list(self.ids)]
 
     def check(self, txn: WriteTxn) -> None:
         """Look the ids up; the first that exists is named."""
@@ -147,6 +170,21 @@ class Signature:
 
 
 Prepare = Callable[[WriteTxn], PublishPlan | None]
+
+
+_KINDS: dict[str, Callable[..., Requirement]] = {
+    "same_content": SameContent,
+    "same_head": SameHead,
+    "same_schema": SameSchema,
+    "head_was": HeadWas,
+    "absent_ids": lambda key, values: AbsentIds(key, tuple(values)),
+}
+
+
+def requirement_from_json(facts: Sequence[Any]) -> Requirement:
+    """A requirement from plain data."""
+    kind, *rest = facts
+    return _KINDS[kind](*rest)
 
 
 def hold(requirements: Sequence[Requirement], txn: WriteTxn) -> None:

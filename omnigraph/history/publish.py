@@ -19,7 +19,7 @@ from .line import Line
 from .log import Log, append
 from .manifest import Opened, is_newest, swap_state
 from .plan import Prepare, PublishPlan, Requirement, Signature, WriteTxn, hold
-from .state import Head, State
+from .state import State
 
 PREPARATIONS = 32
 ATTEMPTS = 5
@@ -39,15 +39,18 @@ def publish(
     prepare: Prepare,
     signature: Signature | None = None,
     conditions: Sequence[Requirement] = (),
+    identity: tuple[str, int] | None = None,
 ) -> Commit | None:
     """Prepare a write on the newest state and make it visible, all tables at once.
 
     Gives the commit, the earlier commit of the same idempotency key, or None when there is
     nothing to write. `conditions` are what the caller decided on: they are checked on every base
     and their failure is final. A plan whose requirements no longer hold is prepared again.
+    `identity` is the (commit id, creation time) of an operation that was written down before.
     """
     signature = signature or Signature()
-    txn = WriteTxn(line.store, line.name, line.base(), ids.new_ulid(), ids.now_micros())
+    commit_id, created_at = identity or (ids.new_ulid(), ids.now_micros())
+    txn = WriteTxn(line.store, line.name, line.base(), commit_id, created_at)
     deadline = ids.monotonic() + BUDGET
     with line.turn():
         for lost in range(PREPARATIONS):
@@ -192,7 +195,7 @@ def _next_state(
     tables = {**base.tables, **{k: v for k, v in row.tables.items() if v is not None}}
     return replace(
         grown,
-        head=Head(row.id, base.head.ulid, base.head.gc_epoch),
+        head=replace(base.head, commit_id=row.id, nonce=None),
         schema=plan.schema or base.schema,
         tables={key: one for key, one in tables.items() if key not in plan.dropped},
         streams={**base.streams, **plan.streams},

@@ -33,13 +33,17 @@ READ = [name for name in ROWS.names if name != "base_objects"]
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a branch stands. `nonce` marks publishes that have no commit (fence, closing)."""
+    """Where a branch stands, and the commit it was forked from.
+
+    `nonce` marks publishes that have no commit of their own: a fence, the closing one.
+    """
 
     commit_id: str
     ulid: str
     gc_epoch: int = 0
     closed: bool = False
     nonce: str | None = None
+    fork: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +135,15 @@ def _head_row(head: Head) -> dict[str, Any]:
         "gc_epoch": head.gc_epoch,
         "closed": head.closed,
         "nonce": head.nonce,
+        "fork": head.fork,
     }
     return _row("graph_head", "graph_head", facts)
 
 
 def _head(row: Mapping[str, Any]) -> Head:
     facts = _facts(row)
-    return Head(
-        facts["commit_id"], facts["ulid"], facts["gc_epoch"], facts["closed"], facts.get("nonce")
-    )
+    names = ("commit_id", "ulid", "gc_epoch", "closed", "nonce", "fork")
+    return Head(**{name: facts[name] for name in names})
 
 
 def _schema_row(schema: SchemaRow) -> dict[str, Any]:

@@ -1,0 +1,132 @@
+"""A frozen view of a graph: one commit, its schema, its tables at exact versions.
+
+Owns the ways to name a point in time. A snapshot never changes and never asks again where the
+branch stands; what a past commit looked like comes from the log, with the schema of then.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from omnigraph.errors import EntityNotFound, HistoryReclaimed, InputError, SnapshotNotFound
+from omnigraph.ids import is_ulid
+from omnigraph.storage.store import Store
+from omnigraph.storage.table import Table, open_table
+
+from .branches import list_branches, open_line
+from .commit import Commit, SchemaRow, TableEntry
+from .line import Line
+from .log import Log
+from .manifest import Opened
+from .schemas import Contract, read_schema
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What one commit of one branch shows."""
+
+    store: Store
+    branch: str
+    commit: Commit
+    manifest_version: int
+    schema_row: SchemaRow
+    tables: dict[str, TableEntry]
+
+    @property
+    def schema(self) -> Contract:
+        """The schema that this state was written with."""
+        return read_schema(self.store, self.schema_row)
+
+    def table(self, key: str) -> Table:
+        """A table at its pinned version; a version that cleanup took is `HistoryReclaimed`."""
+        entry = self.tables.get(key)
+        if entry is None:
+            raise EntityNotFound(f"there is no {key.replace(':', ' type ')} here")
+        try:
+            return open_table(self.store, entry.location, entry.lance_version)
+        except (OSError, ValueError) as error:
+            raise HistoryReclaimed(f"{key} as of commit {self.commit.id} is gone") from error
+
+
+Point = str | int | datetime | None
+
+
+def snapshot(store: Store, line: Line, at: Point = None) -> Snapshot:
+    """The newest state of a branch, or a past one: by commit id, manifest version or time."""
+    opened = line.refresh()
+    if at is None:
+        return _of_state(store, line, opened)
+    log = Log(store, opened.state)
+    if isinstance(at, datetime):
+        return _of_commit(store, line, log, _before(log, opened, at))
+    if isinstance(at, int):
+        return _of_commit(store, line, log, _published_as(log, opened, at))
+    return _by_id(store, line, log, at)
+
+
+def find_commit(store: Store, line: Line, commit_id: str) -> tuple[Line, Log, Commit]:
+    """A commit by id: on this branch first, then on all others."""
+    log = Log(store, line.refresh().state)
+    found = log.find(commit_id)
+    if found is not None:
+        return line, log, found
+    for name in list_branches(store):
+        if name != line.name:
+            other = open_line(store, name)
+            log = Log(store, other.refresh().state)
+            found = log.find(commit_id)
+            if found is not None:
+                return other, log, found
+    raise SnapshotNotFound(f"no commit {commit_id}", commit_id=commit_id)
+
+
+def _by_id(store: Store, line: Line, log: Log, text: str) -> Snapshot:
+    if text.startswith("manifest:"):
+        return _synthetic(store, text)
+    if not is_ulid(text):
+        raise InputError(f"'{text}' is no commit id", reason="expected a ULID of 26 characters")
+    where, log, found = find_commit(store, line, text)
+    return _of_commit(store, where, log, found)
+
+
+def _synthetic(store: Store, text: str) -> Snapshot:
+    """`manifest:<branch>:v<version>`, for a head without a commit of its own."""
+    _, _, rest = text.partition(":")
+    branch, _, version = rest.partition(":v")
+    if not branch or not version.isdecimal():
+        raise InputError(f"'{text}' is no snapshot id", reason="expected manifest:<branch>:v<n>")
+    return snapshot(store, open_line(store, branch), int(version))
+
+
+def _of_state(store: Store, line: Line, opened: Opened) -> Snapshot:
+    state = opened.state
+    head = Log(store, state).get(state.head.commit_id)
+    tables = dict(state.tables)
+    return Snapshot(store, line.name, head, opened.version, state.schema, tables)
+
+
+def _of_commit(store: Store, line: Line, log: Log, commit: Commit) -> Snapshot:
+    tables, schema = log.state_of(commit.id)
+    return Snapshot(store, line.name, commit, commit.manifest_version, schema, tables)
+
+
+def _before(log: Log, opened: Opened, at: datetime) -> Commit:
+    """The newest first-parent commit that was published at or before a time."""
+    if at.tzinfo is None:
+        raise InputError("a time without a zone names no moment", reason="give an offset or UTC")
+    micros = round((at - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
+    for one in log.first_parents(opened.state.head.commit_id):
+        if one.published_at <= micros:
+            return one
+    raise SnapshotNotFound(f"the graph did not exist at {at.isoformat()}")
+
+
+def _published_as(log: Log, opened: Opened, version: int) -> Commit:
+    """The commit that a manifest version showed: the newest one published at or below it."""
+    if version > opened.version or version < 1:
+        raise SnapshotNotFound(f"there is no version {version}", version=version)
+    head = opened.state.head
+    for one in log.first_parents(head.commit_id):
+        # Commits from the fork on down were published in another manifest, with other numbers.
+        if one.id == head.fork or one.manifest_version <= version:
+            return one
+    raise SnapshotNotFound(f"there is no version {version}", version=version)
