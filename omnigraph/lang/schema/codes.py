@@ -38,9 +38,7 @@ _MIGRATION = (
     Code("OG-MF-110", "validated", "warning", "values are taken out of an enum"),
     Code("OG-MF-111", "validated", "warning", "the cardinality of an edge is tightened"),
     Code("OG-CD-101", "safe", "warning", "a constraint is removed; later data may break it"),
-    Code(
-        "OG-CD-102", "safe", "info", "an index is removed; queries stay correct but may slow down"
-    ),
+    Code("OG-CD-102", "safe", "info", "an index is removed; queries may slow down"),
     Code("OG-BC-101", "destructive", "error", "the key changes, and with it the id of every node"),
     Code("OG-BC-102", "destructive", "error", "the list of implemented interfaces changes"),
     Code("OG-BC-103", "destructive", "error", "a property moves between a type and an interface"),
