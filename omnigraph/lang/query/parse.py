@@ -9,17 +9,11 @@ from omnigraph.errors import ParseError
 from omnigraph.lang import scan
 from omnigraph.lang.parsing import Language, parse_declarations
 
+from . import hints
 from .build import Builder
 from .model import QueryFile
 
 _OPENING = scan.Opening(frozenset({"query"}), ("word", "open"))
-_WANTED = "a query (`query name(..) { .. }`)"
-_NAMES = {
-    "_QUERY": "`query`",
-    "IDENT": "a name",
-    "TYPE_NAME": "a type name",
-    "VAR": "a variable",
-}
 
 
 def parse_queries(text: str, name: str = "<query>") -> QueryFile:
@@ -43,7 +37,18 @@ def read_queries(source: Source) -> tuple[QueryFile, tuple[Diagnostic, ...]]:
     (['b'], [1])
     """
     builder = Builder(source)
-    language = Language("query", _OPENING, builder.query, _NAMES, _WANTED)
-    parsed = parse_declarations(language, source)
+    parsed = parse_declarations(_language(builder), source)
     found = sorted([*parsed.diagnostics, *builder.problems], key=lambda d: (d.start, d.end))
     return QueryFile(parsed.declarations), tuple(found)
+
+
+def _language(builder: Builder) -> Language:
+    return Language(
+        "query",
+        _OPENING,
+        builder.query,
+        hints.NAMES,
+        hints.WANTED,
+        hints.GROUPS,
+        hints.advise,
+    )
