@@ -1,7 +1,8 @@
 """How long `omnigraph lint` takes to start, as a multiple of Python's own start.
 
 Prints the multiple, where the time goes, and the third-party packages that were loaded. Fails only
-when a package is loaded that the command does not need: seconds depend on the machine, imports do not.
+when a package is loaded that the command does not need: time depends on the machine, imports do
+not.
 """
 
 import json

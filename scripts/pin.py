@@ -1,7 +1,7 @@
 """Write constraints.txt anew: the newest versions that fit pyproject.toml, for all extras.
 
-`python scripts/pin.py [extra requirement ...]`, for example `python scripts/pin.py 'pandas<3'`. Takes
-a minute, uses a throw-away environment, and installs nothing.
+`python scripts/pin.py [requirement ...]` takes a minute, uses a throw-away environment and installs
+nothing. Requirements given here narrow the choice, for example 'numpy<2.4'.
 """
 
 import json

@@ -53,13 +53,16 @@ def borrow_dependencies(venv: Path) -> None:
 
 
 def check_installation(venv: Path, checkout: Path, cwd: Path) -> None:
-    where = call(venv / "bin" / "python", "-c", "import omnigraph; print(*omnigraph.__path__)", cwd=cwd)
+    where = call(
+        venv / "bin" / "python", "-c", "import omnigraph; print(*omnigraph.__path__)", cwd=cwd
+    )
     package = Path(where.strip())
     assert package.is_relative_to(venv)
     assert call(venv / "bin" / "omnigraph", "version", cwd=cwd).startswith("omnigraph 0.1.0\n")
     library = package / "examples" / "library"
-    lint = ["lint", "--schema", library / "schema.pg", "--query", library / "queries.gq"]
-    call(venv / "bin" / "omnigraph", *lint, cwd=cwd)
+    schema, queries = library / "schema.pg", library / "queries.gq"
+    lint = (venv / "bin" / "omnigraph", "lint", "--schema", schema, "--query", queries)
+    call(*lint, cwd=cwd)
     assert run_page((checkout / "README.md").read_text(), venv / "bin", cwd) >= 2
 
 
@@ -70,12 +73,10 @@ def test_the_wheel_has_everything_and_nothing_else(wheel: Path) -> None:
     assert not [name for name in names if "__pycache__" in name or "/tests/" in name]
 
 
-def test_the_wheel_works_far_from_the_checkout(
-    wheel: Path, checkout: Path, tmp_path: Path
-) -> None:
+def test_the_wheel_works_far_from_the_checkout(wheel: Path, checkout: Path, tmp_path: Path) -> None:
     venv = tmp_path / "venv"
     call(sys.executable, "-m", "venv", "--without-pip", venv)
-    pip = [sys.executable, "-m", "pip", "--python", venv / "bin" / "python", "install"]
+    pip = (sys.executable, "-m", "pip", "--python", venv / "bin" / "python", "install")
     call(*pip, "--quiet", "--no-deps", "--no-index", wheel)
     borrow_dependencies(venv)
     elsewhere = tmp_path / "elsewhere"
