@@ -183,6 +183,8 @@ def _satisfied(ir: SchemaIR, interface: str, name: str) -> Json:
 def _field(ir: SchemaIR, owner: AnyType, name: str) -> Json:
     if owner.property(name) is None and name in SYSTEM_FIELDS[owner.kind]:
         return {"kind": "system", "name": name}
+    if owner.property(name) is None and owner.kind == "interface":
+        return {"kind": "deferred", "name": name}  # each implementing node has its own
     number = ir.property_id(owner.kind, owner.name, name)
     return {"kind": "property", "property_id": number, "name": name}
 

@@ -83,6 +83,8 @@ def _bad_fields(owner: AnyType) -> Iterator[str]:
     known = {one.name for one in owner.properties}
     system = set(SYSTEM_FIELDS[owner.kind])
     sources = [one.embed.source for one in owner.properties if one.embed is not None]
+    if owner.kind == "interface":
+        sources = []  # the text may be a property of the implementing node
     for name in (*(n for n in named if n not in system), *sources):
         if name not in known:
             yield f"{owner.kind}:{owner.name}: property '{name}' does not exist"

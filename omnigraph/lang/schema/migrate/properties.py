@@ -131,7 +131,7 @@ def _why(pair: Pair, old: PropertyType, one: Property) -> str:
 
 
 def _embed_step(pair: Pair, old: Property, new: Property) -> Iterator[Step]:
-    was = _translated_embed(pair, old.embed)
+    was = _translated_embed(pair, old.embed, new.embed)
     if was == new.embed:
         return
     if was is None or new.embed is None:
@@ -144,7 +144,11 @@ def _embed_step(pair: Pair, old: Property, new: Property) -> Iterator[Step]:
     yield unsupported(code, pair.entity(new.name), reason)
 
 
-def _translated_embed(pair: Pair, embed: Embed | None) -> Embed | None:
-    if embed is None:
+def _translated_embed(pair: Pair, was: Embed | None, now: Embed | None) -> Embed | None:
+    if was is None:
         return None
-    return replace(embed, source=pair.renamed.get(embed.source, embed.source))
+    names = {one.name for one in (*pair.old.properties, *pair.new.properties)}
+    if now is not None and not pair.has_rows and names.isdisjoint((was.source, now.source)):
+        # The text of an interface's vector belongs to the nodes; they are compared one by one.
+        return replace(was, source=now.source)
+    return replace(was, source=pair.renamed.get(was.source, was.source))
