@@ -4,10 +4,11 @@ The functions here are all that other packages need; each loads its part of the 
 is first called. The data they give is in `model` (the tree) and `catalog` (the checked form).
 """
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from omnigraph.diagnostics import Diagnostic
 
     from .catalog import Catalog

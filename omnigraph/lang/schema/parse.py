@@ -7,7 +7,6 @@ declaration is still read to its end, so that all its mistakes are reported toge
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, get_args
 
 from omnigraph.diagnostics import Diagnostic, Source, Span
@@ -33,38 +32,10 @@ from .model import (
     Property,
 )
 from .types import TypeReader
+from .wording import GROUPS, NAMES, WANTED, advise
 
 _OPENING = scan.Opening(frozenset({"node", "edge", "interface"}), ("word",))
-_WANTED = "a declaration (`node`, `edge` or `interface`)"
 _MAX_CARDINALITY = 2**32 - 1
-_NAMES = {
-    "_INTERFACE": "`interface`",
-    "_NODE": "`node`",
-    "_EDGE": "`edge`",
-    "_IMPLEMENTS": "`implements`",
-    "_CARD": "`@card(…)`",
-    "_ENUM": "`enum(…)`",
-    "_VECTOR": "`Vector(…)`",
-    "NAME": "a name",
-    "WORD": "a word",
-    "NUMBER": "a number",
-    "STRING": "a quoted string",
-    "CONSTRAINT": "a constraint",
-    "ANNOTATION": "an annotation",
-    "NULLABLE": "`?`",
-    "COLON": "`:`",
-    "COMMA": "`,`",
-    "EQUAL": "`=`",
-    "LBRACE": "`{`",
-    "RBRACE": "`}`",
-    "LPAR": "`(`",
-    "RPAR": "`)`",
-    "LSQB": "`[`",
-    "RSQB": "`]`",
-    "_ARROW": "`->`",
-    "_DOTS": "`..`",
-    "_STRAY": "a name",  # refused with a hint, so nobody is told to write one
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +54,8 @@ class ParsedSchema:
 def parse(source: Source) -> ParsedSchema:
     """The tree of a schema text, with every syntax error. Never raises for bad text."""
     builder = _Builder(source)
-    language = Language("schema", _OPENING, builder.declaration, _NAMES, _WANTED)
+    build = builder.declaration
+    language = Language("schema", _OPENING, build, NAMES, WANTED, GROUPS, advise)
     parsed = parse_declarations(language, source)
     found = sorted([*parsed.diagnostics, *builder.problems], key=lambda d: (d.start, d.end))
     broken = (_title(source.text, span) for span in parsed.broken)
@@ -221,8 +193,8 @@ class _Builder:
         kind: ConstraintKind = _word(word)  # type: ignore[assignment]  # the lexer knows all five
         self._refuse_alone(self._annotations(p for p in pieces if p.data == "annotation"))
         made = [self._argument(piece) for piece in pieces if piece.data != "annotation"]
-        arguments, options = self._split(kind, made)
-        return Constraint(kind, arguments, options, self.span(tree))
+        leading, late, options = self._split(kind, made)
+        return Constraint(kind, (*leading, *late), options, self.span(tree))
 
     def _annotations(self, trees: Any) -> tuple[Annotation, ...]:
         return tuple(self._annotation(tree) for tree in trees)
@@ -236,8 +208,8 @@ class _Builder:
             hint = f"`@{_lower_first(text)}`?"
             self.report(span, f"annotation names start with a lower-case letter: `@{text}`", hint)
         made = [self._argument(piece) for piece in pieces if piece is not None]
-        arguments, options = self._split(text, made)
-        plain = tuple(self._plain(name, argument) for argument in arguments)
+        leading, _, options = self._split(text, made)
+        plain = tuple(self._plain(name, argument) for argument in leading)
         return Annotation(name, plain, options, self.span(tree))
 
     def _plain(self, name: Name, argument: Literal | Bounds) -> Literal:
@@ -253,14 +225,16 @@ class _Builder:
 
     def _split(
         self, name: str, made: list[Literal | Bounds | Option]
-    ) -> tuple[tuple[Literal | Bounds, ...], tuple[Option, ...]]:
+    ) -> tuple[list[Literal | Bounds], list[Literal | Bounds], tuple[Option, ...]]:
+        """Arguments before the first option, those wrongly behind it, and the options."""
+        first = next((i for i, one in enumerate(made) if isinstance(one, Option)), len(made))
+        leading = [one for one in made[:first] if not isinstance(one, Option)]
+        late = [one for one in made[first:] if not isinstance(one, Option)]
+        for one in late:
+            message = f"`@{name}`: an argument without a name stands behind a named one"
+            self.report(one.span, message, "named arguments come last")
         options = [one for one in made if isinstance(one, Option)]
-        for before, after in pairwise(made):
-            if isinstance(before, Option) and not isinstance(after, Option):
-                message = f"`@{name}`: an argument without a name stands behind a named one"
-                self.report(after.span, message, "named arguments come last")
-        arguments = tuple(one for one in made if not isinstance(one, Option))
-        return arguments, tuple(self._once(name, options))
+        return leading, late, tuple(self._once(name, options))
 
     def _once(self, name: str, options: list[Option]) -> list[Option]:
         first: dict[str, Option] = {}

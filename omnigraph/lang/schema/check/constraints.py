@@ -52,7 +52,8 @@ def _read_body(
         return read_value_rule(draft, written, findings)
     columns = resolve(draft, written, findings)
     fitting = [column for column in columns if _fits(written.kind, column, findings)]
-    _check_vectors_alone(columns, findings)
+    if written.kind == "index":
+        _check_vectors_alone(columns, findings)
     options = read_options(written, columns, findings)
     return _columns(written.kind, fitting, options) if fitting else None
 
@@ -68,7 +69,8 @@ def _columns(
 
 def _order(one: catalog.Constraint) -> tuple[str, str]:
     columns = (one.column,) if isinstance(one, catalog.Range | catalog.Check) else one.columns
-    return f"{type(one).__name__.lower()}:{','.join(columns)}", repr(one)
+    plain = isinstance(one, catalog.Index) and not one.options
+    return f"{type(one).__name__.lower()}:{','.join(columns)}", "" if plain else repr(one)
 
 
 def _fits(kind: str, column: Column, findings: Findings) -> bool:

@@ -55,7 +55,7 @@ def _kind_misfit(kind: str, columns: list[Column]) -> _Problem | None:
     for one in columns:
         if one.type is not None and not _takes(kind, one.type):
             fits = [known for known in KINDS if _takes(known, one.type)]
-            message = f"`@index`: kind `{kind}` does not fit `{one.name}`, a {one.type.display()}"
+            message = f"`@index`: kind `{kind}` does not fit `{one.name}`: {one.type.display()}"
             return message, f"it can have {', '.join(fits)}" if fits else None
     return None
 
