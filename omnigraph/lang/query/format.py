@@ -101,9 +101,10 @@ class _Writer:
 
     # Lines ----------------------------------------------------------------------------------
 
-    def _one_line(self, depth: int, line: str, span: Span) -> bool:
+    def _one_line(self, depth: int, line: str, inner: Span) -> bool:
+        """Whether a line fits and no comment needs a place between its brackets."""
         fits = len(INDENT) * depth + len(line) <= WIDTH and "\n" not in line
-        return fits and not self._places.has_comment(span)
+        return fits and not self._places.has_comment(inner)
 
     def _close(self, depth: int, span: Span, line: str = "}") -> None:
         self._layout.item(depth, line, span, blank="never", closes=True)
@@ -113,11 +114,15 @@ class _Writer:
             write(depth, node, "keep" if index else "never")
 
     def _listing(
-        self, depth: int, head: str, span: Span, items: _Items, blank: Blank, tail: str
+        self, depth: int, head: str, span: Span, items: _Items, blank: Blank, tail: str = ""
     ) -> None:
-        """Items in the braces of `span`, one per line, with commas between them."""
+        """`head { a, b } tail` on one line when it fits, else one item per line."""
         opened = self._places.find(span.start, "{")
         closed = self._places.find(items[-1][1].end, "}")
+        line = f"{head} {{ {', '.join(text for text, _ in items)} }}{tail}"
+        if self._one_line(depth, line, opened.to(closed)):
+            self._layout.item(depth, line, span, blank=blank)
+            return
         self._layout.item(depth, f"{head} {{", span.to(opened), blank=blank)
         last = len(items) - 1
         for index, (text, place) in enumerate(items):
@@ -137,28 +142,24 @@ class _Writer:
 
     def _header(self, node: Query) -> None:
         opened = self._places.find(node.span.start, "{")
-        closed = self._places.find(self._after_parameters(node), ")")
+        after = node.parameters[-1].span.end if node.parameters else node.name.span.end
+        closed = self._places.find(after, ")")
         notes = self._notes(closed.end, opened.start)
-        tail = ")" if notes else ") {"
-        end = closed if notes else opened
-        given = [self._spell.parameter(one) for one in node.parameters]
-        head = f"query {node.name.text}("
-        line = head + ", ".join(given) + tail
-        span = node.span.to(end)
-        if not given or self._one_line(0, line, span):
-            self._layout.item(0, line, span, blank="always")
-        else:
-            self._parameters(node, head, given, closed.to(end), tail)
+        self._signature(node, closed.to(closed if notes else opened), ")" if notes else ") {")
         for text, place in notes:
             self._layout.item(1, text, place, blank="never")
         if notes:
             self._close(0, opened, "{")
 
-    def _after_parameters(self, node: Query) -> int:
-        return node.parameters[-1].span.end if node.parameters else node.name.span.end
-
-    def _parameters(self, node: Query, head: str, given: list[str], end: Span, tail: str) -> None:
+    def _signature(self, node: Query, end: Span, tail: str) -> None:
+        """Name and parameters; one per line when they are too long for one."""
         opened = self._places.find(node.name.span.end, "(")
+        head = f"query {node.name.text}("
+        given = [self._spell.parameter(one) for one in node.parameters]
+        line = head + ", ".join(given) + tail
+        if not given or self._one_line(0, line, opened.to(Span(end.start, end.start))):
+            self._layout.item(0, line, node.span.to(end), blank="always")
+            return
         self._layout.item(0, head, node.span.to(opened), blank="always")
         last = len(given) - 1
         for index, (text, one) in enumerate(zip(given, node.parameters, strict=True)):
@@ -198,18 +199,8 @@ class _Writer:
     def _part(self, head: str, after: int, items: _Items) -> int:
         start = self._places.find(after, head.split(maxsplit=1)[0])
         span = start.to(self._places.find(items[-1][1].end, "}"))
-        self._fitted(1, head, span, items, "keep")
+        self._listing(1, head, span, items, "keep")
         return span.end
-
-    def _fitted(
-        self, depth: int, head: str, span: Span, items: _Items, blank: Blank, tail: str = ""
-    ) -> None:
-        """`head { a, b } tail` on one line when it fits."""
-        line = f"{head} {{ {', '.join(text for text, _ in items)} }}{tail}"
-        if self._one_line(depth, line, span):
-            self._layout.item(depth, line, span, blank=blank)
-        else:
-            self._listing(depth, head, span, items, blank, tail)
 
     def _clause(self, depth: int, node: Clause, blank: Blank) -> None:
         if isinstance(node, Negation | OptionalMatch):
@@ -219,7 +210,7 @@ class _Writer:
                 (self._spell.predicate(p), p.name.span.to(p.value.span)) for p in node.predicates
             ]
             head = f"${node.variable.name}: {node.type_name.text}"
-            self._fitted(depth, head, node.span, items, blank)
+            self._listing(depth, head, node.span, items, blank)
         elif isinstance(node, Filter) and isinstance(node.condition, And | Or):
             self._layout.item(
                 depth, self._wrapped(depth, "", node.condition), node.span, blank=blank
@@ -230,10 +221,10 @@ class _Writer:
     def _block(self, depth: int, node: Negation | OptionalMatch, blank: Blank) -> None:
         line = self._spell.clause(node)
         plain = len(node.clauses) == 1 and not isinstance(node.clauses[0], Negation | OptionalMatch)
-        if plain and self._one_line(depth, line, node.span):
+        opened = self._places.find(node.span.start, "{")
+        if plain and self._one_line(depth, line, opened.to(node.span)):
             self._layout.item(depth, line, node.span, blank=blank)
             return
-        opened = self._places.find(node.span.start, "{")
         self._layout.item(depth, f"{opening(node)} {{", node.span.to(opened), blank=blank)
         self._each(depth + 1, node.clauses, self._clause)
         self._close(depth, self._places.find(node.clauses[-1].span.end, "}"))
@@ -249,4 +240,4 @@ class _Writer:
         tail = ""
         if isinstance(node, Update):
             tail = self._wrapped(depth, "} where ", node.where)[1:]
-        self._fitted(depth, opening(node), node.span, items, blank, tail)
+        self._listing(depth, opening(node), node.span, items, blank, tail)
