@@ -4,13 +4,12 @@ A constraint that existing data fulfils by itself is safe to add; any other need
 never changed: it is the id of every node.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from omnigraph.lang.schema.catalog import Constraint, Index, Key, Range, Unique
-from omnigraph.lang.schema.ir import AnyType
-from omnigraph.lang.schema.shape import columns_of, sort_key
+from omnigraph.lang.schema.catalog import Constraint, Index, Key, Property, Range, Unique
+from omnigraph.lang.schema.shape import columns_of
 
-from .pair import Pair
+from .pair import MARKS, Constraints, Pair
 from .steps import (
     AddConstraint,
     ChangeIndexOptions,
@@ -21,28 +20,39 @@ from .steps import (
     unsupported,
 )
 
-_MARKS: dict[str, type[Key | Unique | Index]] = {"index": Index, "key": Key, "unique": Unique}
 _DEMANDS = {"unique": "OG-MF-107", "range": "OG-MF-108", "check": "OG-MF-109"}
 
 
 def constraint_steps(pair: Pair) -> Iterator[Step]:
-    """Drops, changed options, additions; constraints of dropped columns went with the columns."""
-    old, new = _before(pair), _after(pair)
+    """The steps of constraints in the body: drops, changed options, additions."""
     if pair.has_rows:
-        yield from _key_step(pair, old, new)
-    gone = [one for key, one in old.items() if key not in new and not _is_orphan(pair, one)]
-    added = [one for key, one in new.items() if key not in old]
-    changed = _changed_options(gone, added)
-    yield from (_drop(pair, one) for one in gone if _counts(pair, one, changed))
+        yield from _key_step(pair)
+    gone, changed, added = _differences(pair)
+    yield from (_drop(pair, one) for one in gone if _marked(pair.survivors, one) is None)
     for was, now in changed:
         yield ChangeIndexOptions(**pair.at, old=was, new=now)
-    yield from (_add(pair, one) for one in added if _counts(pair, one, changed))
+    yield from (_add(pair, one) for one in added if _marked(pair.after_properties, one) is None)
+
+
+def marked_steps(pair: Pair) -> dict[str, list[Step]]:
+    """The steps of constraints that are written on a property, by the name of the property."""
+    found: dict[str, list[Step]] = {}
+    gone, _, added = _differences(pair)
+    for one in gone:
+        name = _marked(pair.survivors, one)
+        if name is not None:
+            found.setdefault(name, []).append(_drop(pair, one))
+    for one in added:
+        name = _marked(pair.after_properties, one)
+        if name is not None:
+            found.setdefault(name, []).append(_add(pair, one))
+    return found
 
 
 def orphans(pair: Pair, column: str) -> Iterator[Step]:
     """Lets the constraints of a dropped column go, each with the first such column it names."""
     gone = [one.name for one in pair.dropped]
-    for one in _before(pair).values():
+    for one in pair.old_constraints.values():
         first = next((name for name in gone if name in columns_of(one)), None)
         if first == column and not _is_fixed(pair, one):
             yield _drop(pair, one)
@@ -52,10 +62,10 @@ def restated(pair: Pair, name: str) -> Iterator[Step]:
     """Constraints of one property that are only written in the other position now."""
     if not pair.has_rows:
         return  # an interface has no body constraints
-    was, now = pair.survivors[name].marks, _marks(pair.new, name)
+    was, now = pair.survivors[name].marks, pair.after_properties[name].marks
     for word in sorted(set(was) ^ set(now)):
-        target = _MARKS[word]((name,))
-        if _holds(_before(pair), target) and _holds(_after(pair), target):
+        target = MARKS[word]((name,))
+        if _holds(pair.old_constraints, target) and _holds(pair.new_constraints, target):
             on = word in now
             yield RestateConstraint(
                 **pair.at, property_name=name, constraint=target, on_property=on
@@ -64,35 +74,47 @@ def restated(pair: Pair, name: str) -> Iterator[Step]:
 
 def key_columns(pair: Pair) -> frozenset[str]:
     """The key columns that the type has now."""
-    keys = [one for one in _after(pair).values() if isinstance(one, Key)]
+    keys = [one for one in pair.new_constraints.values() if isinstance(one, Key)]
     return frozenset(name for one in keys for name in one.columns)
 
 
-_ByKey = dict[tuple[str, str], Constraint]
+_Options = list[tuple[Index, Index]]
 
 
-def _before(pair: Pair) -> _ByKey:
-    old = map(pair.translated, _all(pair.old))
-    return {sort_key(one): one for one in sorted(old, key=sort_key)}
+def _differences(pair: Pair) -> tuple[list[Constraint], _Options, list[Constraint]]:
+    """What goes, what changes its options, what comes; dropped columns and keys are left out."""
+    old, new = pair.old_constraints, pair.new_constraints
+    gone = [one for key, one in old.items() if key not in new and not _is_fixed(pair, one)]
+    gone = [one for one in gone if not _is_orphan(pair, one)]
+    added = [one for key, one in new.items() if key not in old and not _is_fixed(pair, one)]
+    changed = _changed_options(gone, added)
+    paired = {id(one) for both in changed for one in both}
+    gone, added = ([o for o in side if id(o) not in paired] for side in (gone, added))
+    return gone, changed, added
 
 
-def _after(pair: Pair) -> _ByKey:
-    return {sort_key(one): one for one in sorted(_all(pair.new), key=sort_key)}
+def _changed_options(gone: list[Constraint], added: list[Constraint]) -> _Options:
+    """Pairs of indexes over the same columns, in order."""
+    found: _Options = []
+    waiting = [one for one in added if isinstance(one, Index)]
+    for was in (one for one in gone if isinstance(one, Index)):
+        now = next((one for one in waiting if one.columns == was.columns), None)
+        if now is not None:
+            waiting.remove(now)
+            found.append((was, now))
+    return found
 
 
-def _all(one: AnyType) -> tuple[Constraint, ...]:
-    """The constraints of a type; those of an interface are written on its properties only."""
-    if one.kind != "interface":
-        return tuple(getattr(one, "constraints", ()))
-    return tuple(_MARKS[word]((p.name,)) for p in one.properties for word in p.marks)
+def _marked(properties: Mapping[str, Property], one: Constraint) -> str | None:
+    """The property on which a constraint is written, or None for one in the body."""
+    name, *more = columns_of(one)
+    found = properties.get(name)
+    if more or found is None or (isinstance(one, Index) and one.options):
+        return None
+    return name if type(one).__name__.lower() in found.marks else None
 
 
-def _marks(one: AnyType, name: str) -> tuple[str, ...]:
-    found = one.property(name)
-    return found.marks if found is not None else ()
-
-
-def _holds(constraints: _ByKey, wanted: Key | Unique | Index) -> bool:
+def _holds(constraints: Constraints, wanted: Key | Unique | Index) -> bool:
     found = [one for one in constraints.values() if type(one) is type(wanted)]
     return any(columns_of(one) == wanted.columns for one in found)
 
@@ -106,31 +128,11 @@ def _is_fixed(pair: Pair, constraint: Constraint) -> bool:
     return pair.has_rows and isinstance(constraint, Key)
 
 
-_Options = list[tuple[Index, Index]]
-
-
-def _counts(pair: Pair, constraint: Constraint, changed: _Options) -> bool:
-    paired = any(constraint is one for both in changed for one in both)
-    return not paired and not _is_fixed(pair, constraint)
-
-
-def _changed_options(gone: list[Constraint], added: list[Constraint]) -> _Options:
-    """Pairs of indexes over the same columns, in order."""
-    found: _Options = []
-    waiting = [one for one in added if isinstance(one, Index)]
-    for was in gone:
-        now = next(
-            (o for o in waiting if isinstance(was, Index) and o.columns == was.columns), None
-        )
-        if now is not None and isinstance(was, Index):
-            waiting.remove(now)
-            found.append((was, now))
-    return found
-
-
-def _key_step(pair: Pair, old: _ByKey, new: _ByKey) -> Iterator[Step]:
-    was = next((one.columns for one in old.values() if isinstance(one, Key)), None)
-    now = next((one.columns for one in new.values() if isinstance(one, Key)), None)
+def _key_step(pair: Pair) -> Iterator[Step]:
+    was, now = (
+        next((one.columns for one in side.values() if isinstance(one, Key)), None)
+        for side in (pair.old_constraints, pair.new_constraints)
+    )
     if was == now:
         return
     if was is None or now is None:
@@ -157,11 +159,11 @@ def _is_fulfilled(pair: Pair, constraint: Constraint) -> bool:
     """Whether existing entities cannot break it: there are none, nulls pass, or it held before."""
     if not pair.has_rows or any(_is_null_everywhere(pair, c) for c in columns_of(constraint)):
         return True
-    return any(_implies(old, constraint) for old in _before(pair).values())
+    return any(_implies(old, constraint) for old in pair.old_constraints.values())
 
 
 def _is_null_everywhere(pair: Pair, column: str) -> bool:
-    found = pair.new.property(column)
+    found = pair.after_properties.get(column)
     return found is not None and found.type.nullable and column not in pair.survivors
 
 

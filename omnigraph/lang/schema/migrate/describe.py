@@ -1,6 +1,7 @@
 """Steps as people read them: one line each."""
 
 from omnigraph.lang.schema.catalog import Check, Constraint, Range
+from omnigraph.lang.schema.shape import compact
 
 from .steps import (
     AddConstraint,
@@ -48,7 +49,7 @@ def _type_line(step: Step) -> str:
         case RenameType(type_kind=kind, old=old, new=new):
             return f"rename {kind}{_type(kind)} {old} to {new}"
         case DropType(type_kind=kind, name=name, mode=mode):
-            return f"drop {kind}{_type(kind)} {name}{_mode(mode)}"
+            return f"drop {kind}{_type(kind)} {name}{_mode(kind, mode)}"
         case UpdateTypeMetadata(type_kind=kind, name=name):
             return f"update the texts of {kind}{_type(kind)} {name}"
         case ChangeCardinality(type_name=name, old=was, new=now):
@@ -60,7 +61,9 @@ def _type(kind: str) -> str:
     return "" if kind == "interface" else " type"
 
 
-def _mode(mode: str) -> str:
+def _mode(kind: str, mode: str) -> str:
+    if kind == "interface":
+        return ""  # nothing is stored under it
     return " and its history" if mode == "hard" else " (earlier versions stay readable)"
 
 
@@ -75,10 +78,10 @@ def _property_line(step: Step) -> str:
 def _change(step: PropertyStep, entity: str) -> str:
     match step:
         case AddProperty(property_type=kind, default=default):
-            filled = "" if default is None else f", {default!r} in existing entities"
+            filled = "" if default is None else f", {compact(default)} in existing entities"
             return f"add property {entity}: {kind.display()}{filled}"
         case DropProperty(mode=mode):
-            return f"drop property {entity}{_mode(mode)}"
+            return f"drop property {entity}{_mode(step.type_kind, mode)}"
         case ChangeDefault(old=was, new=now):
             return f"change the default of {entity} from {_value(was)} to {_value(now)}"
         case RestateConstraint(on_property=on_property):
@@ -90,7 +93,7 @@ def _change(step: PropertyStep, entity: str) -> str:
 
 
 def _value(default: str | None) -> str:
-    return "none" if default is None else repr(default)
+    return "none" if default is None else compact(default)
 
 
 def _type_change(step: PropertyStep, entity: str) -> str:
@@ -127,6 +130,6 @@ def _constraint(one: Constraint) -> str:
             low_text, high_text = ("" if b is None else str(b) for b in (low, high))
             return f"@range({column}, {low_text}..{high_text})"
         case Check(column, pattern):
-            return f"@check({column}, {pattern!r})"
-    options = [f'{name}="{value}"' for name, value in getattr(one, "options", ())]
+            return f"@check({column}, {compact(pattern)})"
+    options = [f"{name}={compact(value)}" for name, value in getattr(one, "options", ())]
     return f"@{word}({', '.join((*one.columns, *options))})"

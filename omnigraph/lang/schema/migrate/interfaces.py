@@ -20,7 +20,7 @@ def implements_step(pair: Pair) -> Iterator[Step]:
         return
     parts = [f"no longer implements {name}" for name in sorted(set(was.values()) - {*now.values()})]
     parts += [f"now implements {name}" for name in sorted(set(now.values()) - {*was.values()})]
-    yield unsupported("OG-BC-102", pair.entity(), "; ".join(parts) or "implements a new interface")
+    yield unsupported("OG-BC-102", pair.entity(), "; ".join(parts))
 
 
 def origin_step(pair: Pair, old: Property, new: Property) -> Iterator[Step]:

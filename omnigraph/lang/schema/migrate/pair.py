@@ -3,14 +3,31 @@
 Owns the translation of old names into new ones, so that a rename is never taken for a change.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from omnigraph.lang.schema.catalog import Check, Constraint, Property, Range, TypeKind
+from omnigraph.lang.schema.catalog import (
+    Check,
+    Constraint,
+    Index,
+    Interface,
+    Key,
+    Property,
+    Range,
+    TypeKind,
+    Unique,
+)
 from omnigraph.lang.schema.ir import AnyType, SchemaIR
+from omnigraph.lang.schema.shape import sort_key
 
 from .steps import Mode
+
+Constraints = dict[tuple[str, str], Constraint]
+
+# The constraint that a word on a property stands for.
+MARKS: dict[str, type[Key | Unique | Index]] = {"index": Index, "key": Key, "unique": Unique}
 
 
 @dataclass(frozen=True)
@@ -56,12 +73,27 @@ class Pair:
         """The old form of each property that stays, by its new name."""
         return {self.renamed[p.name]: p for p in self.old.properties if p.name in self.renamed}
 
-    @property
+    @cached_property
+    def after_properties(self) -> dict[str, Property]:
+        """The new properties by name."""
+        return {one.name: one for one in self.new.properties}
+
+    @cached_property
     def dropped(self) -> tuple[Property, ...]:
         """The old properties that go, in name order."""
         return tuple(p for p in self.old.properties if p.name not in self.renamed)
 
-    def translated(self, constraint: Constraint) -> Constraint:
+    @cached_property
+    def old_constraints(self) -> Constraints:
+        """The constraints before, in the new names of their columns, in canonical order."""
+        return _ordered(self._translated(one) for one in _written(self.old))
+
+    @cached_property
+    def new_constraints(self) -> Constraints:
+        """The constraints after, in canonical order."""
+        return _ordered(_written(self.new))
+
+    def _translated(self, constraint: Constraint) -> Constraint:
         """An old constraint in the new names of its columns; dropped columns keep theirs."""
         if isinstance(constraint, Range | Check):
             return replace(constraint, column=self._now(constraint.column))
@@ -69,3 +101,15 @@ class Pair:
 
     def _now(self, column: str) -> str:
         return self.renamed.get(column, column)
+
+
+def _written(one: AnyType) -> tuple[Constraint, ...]:
+    """The constraints of a type; those of an interface are written on its properties only."""
+    if isinstance(one, Interface):
+        return tuple(MARKS[word]((p.name,)) for p in one.properties for word in p.marks)
+    return one.constraints
+
+
+def _ordered(constraints: Iterable[Constraint]) -> Constraints:
+    found = {sort_key(one): one for one in constraints}
+    return {key: found[key] for key in sorted(found)}

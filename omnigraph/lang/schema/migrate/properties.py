@@ -1,7 +1,7 @@
 """Compares the properties of one type before and after.
 
 Steps of one property come in a fixed order: rename, type (widen, relax, extend, narrow, tighten),
-embedding, default, position of its constraints, origin, texts. Dropped properties come last.
+embedding, default, constraints written on it, origin, texts. Dropped properties come last.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from typing import Any
 from omnigraph.lang.schema.catalog import Embed, Property
 from omnigraph.values import PropertyType, ScalarType
 
-from .constraints import key_columns, orphans, restated
+from .constraints import key_columns, marked_steps, orphans, restated
 from .interfaces import origin_step
 from .pair import Pair
 from .steps import (
@@ -41,9 +41,16 @@ _WIDER = {
 
 def property_steps(pair: Pair) -> Iterator[Step]:
     """The steps of all properties: those that stay or come in name order, then those that go."""
+    marked = marked_steps(pair)
     for one in pair.new.properties:
         old = pair.survivors.get(one.name)
-        yield from _added(pair, one) if old is None else _changed(pair, old, one)
+        if old is None:
+            yield from _added(pair, one)
+            yield from marked.get(one.name, ())
+        else:
+            yield from _changed(pair, old, one)
+            yield from marked.get(one.name, ())
+            yield from _origin_and_texts(pair, old, one)
     for one in pair.dropped:
         yield from orphans(pair, one.name)
         yield _dropped(pair, one)
@@ -78,6 +85,9 @@ def _changed(pair: Pair, old: Property, new: Property) -> Iterator[Step]:
     if was != now:
         yield ChangeDefault(**pair.at, property_name=new.name, old=was, new=now)
     yield from restated(pair, new.name)
+
+
+def _origin_and_texts(pair: Pair, old: Property, new: Property) -> Iterator[Step]:
     yield from origin_step(pair, old, new)
     yield from refused_notes(pair.entity(new.name), old.notes, new.notes)
     if texts_differ(old.notes, new.notes):
