@@ -21,14 +21,16 @@ def check_columns(scope: Scope, projections: tuple[m.Projection, ...]) -> tuple[
     columns: list[plan.Column] = []
     seen: set[str] = set()
     for projection in projections:
+        value = column_value(scope, projection.expression)
+        if value is None:
+            continue
         name = column_name(projection)
         if name in seen:
             span = projection.alias.span if projection.alias is not None else projection.span
             hint = "name one of them with `as`"
             scope.report.error(span, f"two columns are called `{name}`", hint=hint)
         seen.add(name)
-        value = column_value(scope, projection.expression)
-        if value is not None and _is_key(scope, value, aggregated):
+        if _is_key(scope, value, aggregated):
             columns.append(plan.Column(name, value.value, value.type))
     return tuple(columns)
 
