@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from functools import cache
-from math import sqrt
+from math import fsum, sqrt
 from random import Random
 
 from .outline import (
@@ -124,7 +124,8 @@ def vector_of(rng: Random, topics: Sequence[int]) -> list[float]:
     mixed = [(draw() + draw() + draw() - 1.5) * 0.2 for _ in range(8)]
     for topic, share in zip(topics, shares, strict=True):
         mixed = [x + share * y for x, y in zip(mixed, DIRECTIONS[topic], strict=True)]
-    length = sqrt(sum([x * x for x in mixed]))
+    # fsum is exact; the rounding of sum depends on the version of Python.
+    length = sqrt(fsum([x * x for x in mixed]))
     # The sum turns a negative zero into a plain one.
     return [round(x / length, 6) + 0.0 for x in mixed]
 
