@@ -234,6 +234,8 @@ def _constraints(at: _At) -> tuple[Constraint, ...]:
 
 def _constraint(at: _At) -> Constraint:
     kind = at.member("kind").text()
+    if kind not in {"key", "unique", "index", "range", "check"}:
+        at.member("kind").fail(f"unknown constraint '{kind}'")
     if kind in {"range", "check"}:
         field = at.member("field").member("name").text()
         if kind == "check":
@@ -242,8 +244,6 @@ def _constraint(at: _At) -> Constraint:
     columns = tuple(one.member("name").text() for one in at.member("fields").items())
     if kind == "index":
         return Index(columns, at.member("options").pairs() if at.has("options") else ())
-    if kind not in {"key", "unique"}:
-        at.member("kind").fail(f"unknown constraint '{kind}'")
     return Key(columns) if kind == "key" else Unique(columns)
 
 
