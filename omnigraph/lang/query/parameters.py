@@ -29,7 +29,8 @@ def bind_parameters(
 ) -> dict[str, Any]:
     """The stored value of every parameter by name, or one `ParameterError` with all problems.
 
-    `now` is the time of the request, kept under the reserved name `__now` for `now()`.
+    `now` is the time of the request (a datetime, a text, or milliseconds), kept under the reserved
+    name `__now` for `now()`.
 
     >>> age = CheckedParameter("age", PropertyType(ScalarType.I32))
     >>> bind_parameters([age], {"age": "7"})
@@ -47,7 +48,7 @@ def bind_parameters(
     if problems:
         raise _together(problems)
     if now is not None:
-        values[NOW] = coerce_parameter(_TIME, now, name=NOW)
+        values[NOW] = now if isinstance(now, int) else coerce_parameter(_TIME, now, name=NOW)
     return values
 
 

@@ -5,7 +5,14 @@ The text is not parsed again and carries no promise but that equal plans print a
 
 from collections.abc import Iterable, Iterator
 
-from omnigraph.values import PropertyType, ScalarType, format_date, format_datetime
+from omnigraph.values import (
+    BlobUri,
+    PropertyType,
+    ScalarType,
+    format_blob,
+    format_date,
+    format_datetime,
+)
 
 from . import plan
 
@@ -158,6 +165,8 @@ def _constant(value: object, kind: PropertyType) -> str:
         return f'datetime("{format_datetime(value)}")'
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, bytes | BlobUri):
+        value = format_blob(value)
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
