@@ -22,7 +22,7 @@ TOO_HEAVY = {"lance", "pyarrow", "pyspark", "pandas", "polars", "numpy"}
 PYTHON = (sys.executable, "-c", "pass")
 COMMAND = (sys.executable, "-m", "omnigraph.cli.main", *LINT)
 
-# Runs in a process of its own, so that nothing is loaded before its turn.
+# Each runs in a process of its own, so that nothing is loaded before its turn.
 PARTS = """
 import json, sys, time
 from pathlib import Path
@@ -37,27 +37,35 @@ lap("import click")
 import lark
 lap("import lark")
 from omnigraph.lang.tables import parser
-lap("import omnigraph.lang.tables")
 parser("schema"), parser("query")
 lap("load the parser tables")
-from omnigraph.lang.schema import compile_schema
-from omnigraph.lang.query import lint_queries
+from omnigraph.diagnostics import Source
+from omnigraph.lang.schema.check import check
+from omnigraph.lang.schema.parse import parse
+from omnigraph.lang.query.compile import diagnose_query
+from omnigraph.lang.query.parse import read_queries
 lap("import the languages")
-catalog = compile_schema(schema.read_text(), schema.name)
-lap("parse and check the schema")
-lint_queries(queries.read_text(), catalog, queries.name)
-lap("parse and check the queries")
+schema_tree = parse(Source(schema.name, schema.read_text()))
+source = Source(queries.name, queries.read_text())
+query_tree, _ = read_queries(source)
+lap("parse")
+catalog, _ = check(schema_tree)
+for query in query_tree.queries:
+    diagnose_query(query, catalog, source)
+lap("check")
 print(json.dumps(parts))
 """
 
 LOADED = """
 import sys, sysconfig
+before = set(sys.modules)
 from omnigraph.cli.main import run
 run(sys.argv[1:])
 libraries = sysconfig.get_paths()["purelib"]
-files = {name: getattr(module, "__file__", None) or "" for name, module in sys.modules.items()}
-outside = {name.split(".")[0] for name, file in files.items() if file.startswith(libraries)}
-print(*sorted(outside - {"omnigraph"}), file=sys.stderr)
+after = {name: sys.modules[name] for name in set(sys.modules) - before}
+files = {name: getattr(module, "__file__", None) or "" for name, module in after.items()}
+print(*sorted({n.split(".")[0] for n, file in files.items() if file.startswith(libraries)}),
+      file=sys.stderr)
 """
 
 
