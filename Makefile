@@ -26,16 +26,16 @@ demo: $(READY) ## Show what works today, on the example in examples/library
 	@BIN=$(BIN) bash scripts/demo.sh
 
 test: $(READY) ## Run the tests and the doctests
-	$(BIN)/pytest -n $(JOBS) -q
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup -q
 
 test-full: $(READY) ## Run everything: also the slow tests, and more examples per property
-	HYPOTHESIS_PROFILE=full $(BIN)/pytest -n $(JOBS) -q -m ""
+	HYPOTHESIS_PROFILE=full $(BIN)/pytest -n $(JOBS) --dist loadgroup -q -m ""
 
 check: $(READY) ## Format, lint, types, layers, dependencies
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/deptry omnigraph
 
 bench: $(READY) ## Measure the start-up of the command line

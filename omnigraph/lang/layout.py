@@ -31,12 +31,17 @@ class Layout:
         self._comments = list(reversed(scan.comments(text)))
         self._lines: list[str] = []
 
-    def item(self, depth: int, line: str, span: Span, *, blank: Blank = "keep") -> None:
-        """Print one item that stood at `span`, after the comments before and inside it."""
+    def item(
+        self, depth: int, line: str, span: Span, *, blank: Blank = "keep", closes: bool = False
+    ) -> None:
+        """Print one item that stood at `span`, after the comments before and inside it.
+
+        An item that `closes` a block leaves the comments before it in the block.
+        """
         while self._comments and self._comments[-1].start < span.end:
             comment = self._comments.pop()
             self._space(comment.start, blank)
-            self._lines.append(INDENT * depth + self._comment(comment))
+            self._lines.append(INDENT * (depth + closes) + self._comment(comment))
             blank = "keep" if comment.start < span.start else "never"
         self._space(span.start, blank)
         self._lines.append(INDENT * depth + line + self._trailing(span.end))

@@ -4,6 +4,7 @@ Owns decoding of source bytes, recovery at the next declaration, and the wording
 Knows no single rule of either grammar: each language hands in its builder and its names.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ from . import scan
 
 MAX_SOURCE = 4 * 1024 * 1024  # characters; far above any schema, far below what hurts
 _SHOWN = 6  # expected tokens named in a message
+_FOUND = re.compile(r"[-$@]?[A-Za-z0-9_]+")  # what people take for one word, a wrong one too
+Advice = Callable[[Source, Span, frozenset[str]], str | None]
 
 
 class Mistake(Exception):  # noqa: N818 - never leaves this package
@@ -31,7 +34,8 @@ class Language:
 
     `build` turns the syntax tree of one declaration into our own node; its second argument is the
     offset of the declaration in the file, to be added to every position. `names` gives terminals
-    the words that people read.
+    the words that people read; `groups` gives one word to terminals that may all stand at a place
+    (the first group that fits wins); `advise` gives a hint for a wrong word at a place.
     """
 
     name: str
@@ -39,6 +43,8 @@ class Language:
     build: Callable[[Any, int], object]
     names: Mapping[str, str]
     wanted: str
+    groups: tuple[tuple[str, frozenset[str]], ...] = ()
+    advise: Advice = lambda source, span, expected: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +155,32 @@ def _read(language: Language, source: Source, inside: Span) -> Any:
 def _syntax_error(language: Language, source: Source, inside: Span, error: Any) -> Diagnostic:
     start = _where(inside, error)
     piece = next(scan.lexemes(source.text, start, inside.end), scan.Lexeme("end", start, start))
-    span = Span(piece.start, piece.end)
     if piece.kind == "broken":
         what = "string" if source.text[piece.start] == '"' else "comment"
         return Diagnostic.at(source, Span(start, start + 1), f"this {what} is never closed")
+    word = _FOUND.match(source.text, piece.start, inside.end)
+    span = Span(piece.start, max(piece.end, word.end() if word else 0))
     found = _shown(source.text[span.start : span.end])
-    return Diagnostic.at(source, span, f"expected {_expected(language, error)}, found {found}")
+    expected = _terminals(error)
+    message = f"expected {_expected(language, expected)}, found {found}"
+    hint = language.advise(source, span, expected) or _unclosed(source, inside, span)
+    return Diagnostic.at(source, span, message, hint=hint)
+
+
+def _unclosed(source: Source, inside: Span, at: Span) -> str | None:
+    """Which bracket is still open where the text ends too early."""
+    if at.start < inside.end:
+        return None
+    still_open: list[int] = []
+    for piece in scan.lexemes(source.text, inside.start, inside.end):
+        if piece.kind == "open":
+            still_open.append(piece.start)
+        elif piece.kind == "close" and still_open:
+            still_open.pop()
+    if not still_open:
+        return None
+    line, column = source.locate(still_open[-1])
+    return f"`{source.text[still_open[-1]]}` at {line}:{column} is never closed"
 
 
 def _where(inside: Span, error: Any) -> int:
@@ -170,15 +196,25 @@ def _shown(found: str) -> str:
     return f"`{found}`" if len(found) <= 32 else f"`{found[:32]}…`"
 
 
-def _expected(language: Language, error: Any) -> str:
-    terminals = getattr(error, "accepts", None) or getattr(error, "expected", None)
-    terminals = terminals or getattr(error, "allowed", None) or ()
-    words = sorted({language.names.get(t, _plain(t)) for t in terminals})
-    if not words or set(terminals) == {"$END"}:
+def _terminals(error: Any) -> frozenset[str]:
+    """What could stand at the place of an error."""
+    # The state of the parser knows exactly; a lexer only what some place with this state allows.
+    reached = getattr(error, "interactive_parser", None)
+    told = reached.accepts() if reached is not None else getattr(error, "expected", ())
+    return frozenset(told)
+
+
+def _expected(language: Language, terminals: frozenset[str]) -> str:
+    if not terminals or terminals == {"$END"}:
         return language.wanted
-    if len(words) > _SHOWN:
-        words = [*words[:_SHOWN], "…"]
-    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
+    words, rest = set(), terminals
+    for word, members in language.groups:
+        if members <= rest:
+            words.add(word)
+            rest = rest - members
+    shown = sorted(words | {language.names.get(t, _plain(t)) for t in rest})
+    shown = [*shown[:_SHOWN], "…"] if len(shown) > _SHOWN else shown
+    return " or ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
 
 
 def _plain(terminal: str) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 import lark
 from lark import Lark
 
+from .lexer import QuickContextualLexer
+
 _HERE = Path(__file__).parent
 LANGUAGES = ("schema", "query")
 _OPTIONS: dict[str, Any] = {
@@ -22,6 +24,7 @@ _OPTIONS: dict[str, Any] = {
     "maybe_placeholders": True,
     "start": "declaration",
 }
+_PLUGINS = {"ContextualLexer": QuickContextualLexer}
 
 
 @cache
@@ -31,7 +34,7 @@ def parser(language: str) -> Lark:
     tables = _HERE / language / "grammar.json"
     saved = json.loads(tables.read_bytes()) if tables.exists() else {}
     if saved.get("stamp") != _stamp(grammar):
-        return Lark(grammar, **_OPTIONS)
+        return Lark(grammar, **_OPTIONS, _plugins=_PLUGINS)
     return _restore(saved)
 
 
@@ -69,7 +72,7 @@ def _save(language: str) -> str:
 def _restore(saved: dict[str, Any]) -> Lark:
     # The way lark's own stand-alone parsers come to life; a test holds it to the grammar.
     load: Any = Lark._load_from_dict
-    restored: Lark = load(_untag(saved["data"]), _untag(saved["memo"]))
+    restored: Lark = load(_untag(saved["data"]), _untag(saved["memo"]), _plugins=_PLUGINS)
     return restored
 
 

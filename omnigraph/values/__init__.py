@@ -1,5 +1,46 @@
-"""Scalar types, coercion, canonical spelling and JSON encodings of values."""
+"""Scalar types, coercion, canonical spelling and JSON encodings of values.
 
+Stored forms are plain Python: str, bool, int, float, days and milliseconds since 1970 as int,
+bytes or `BlobUri`, tuples, None. Imports no data library.
+"""
+
+from omnigraph.values.blobs import BlobUri, format_blob, parse_blob
+from omnigraph.values.coerce import coerce_assigned, coerce_loaded, coerce_parameter
+from omnigraph.values.convert import RANGES
+from omnigraph.values.dates import format_date, format_datetime, parse_date, parse_datetime
+from omnigraph.values.describe import describe
+from omnigraph.values.encode import encode_export, encode_result
+from omnigraph.values.spelling import (
+    canonical_json,
+    canonical_spelling,
+    entity_id,
+    narrow,
+    sha256_hex,
+    spell_float,
+)
 from omnigraph.values.types import PropertyType, ScalarType
 
-__all__ = ["PropertyType", "ScalarType"]
+__all__ = [
+    "RANGES",
+    "BlobUri",
+    "PropertyType",
+    "ScalarType",
+    "canonical_json",
+    "canonical_spelling",
+    "coerce_assigned",
+    "coerce_loaded",
+    "coerce_parameter",
+    "describe",
+    "encode_export",
+    "encode_result",
+    "entity_id",
+    "format_blob",
+    "format_date",
+    "format_datetime",
+    "narrow",
+    "parse_blob",
+    "parse_date",
+    "parse_datetime",
+    "sha256_hex",
+    "spell_float",
+]

@@ -1,0 +1,130 @@
+"""The query language, `.gq`: text in, checked and lowered plans or typed errors out.
+
+The functions here are all that other packages need; each loads its part of the language when it
+is first called. The data they give is in `model` (the tree), `plan`, `compile`, `describe`, `lint`.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from omnigraph.diagnostics import Diagnostic, Source
+    from omnigraph.lang.schema.catalog import Catalog
+
+    from .check.parameters import CheckedParameter
+    from .compile import CompiledQuery
+    from .lint import LintReport
+    from .model import Query, QueryFile
+    from .parameters import Mode
+    from .plan import Plan
+
+__all__ = [
+    "bind_parameters",
+    "compile_queries",
+    "compile_query",
+    "diagnose_queries",
+    "explain_plan",
+    "format_queries",
+    "lint_queries",
+    "parse_queries",
+]
+
+
+def parse_queries(text: str, name: str = "<query>") -> "QueryFile":
+    """The tree of a query text; raises `ParseError` with every syntax error.
+
+    >>> parse_queries("query q() { match { $p: Person } return { $p.name } }").queries[0].name.text
+    'q'
+    """
+    from . import parse
+
+    return parse.parse_queries(text, name)
+
+
+def format_queries(text: str, name: str = "<query>") -> str:
+    """The text in its canonical layout, comments kept; raises `ParseError` when it has none."""
+    from . import format as layout
+
+    return layout.format_queries(text, name)
+
+
+def compile_query(
+    query: "str | Query",
+    catalog: "Catalog",
+    *,
+    name: str = "<query>",
+    source: "Source | None" = None,
+) -> "CompiledQuery":
+    """Compile a text that holds one query, or a tree, of which `source` is the text.
+
+    >>> from omnigraph.lang.schema import compile_schema
+    >>> people = compile_schema("node Person { name: String @key }")
+    >>> query = compile_query("query q() { match { $p: Person } return { $p.name } }", people)
+    >>> print(explain_plan(query.plan))
+    scan $p: Person
+    return p.name = $p.name: String
+    """
+    from . import compile as compiler
+
+    return compiler.compile_query(query, catalog, name=name, source=source)
+
+
+def compile_queries(
+    text: str, catalog: "Catalog", name: str = "<query>"
+) -> "tuple[CompiledQuery, ...]":
+    """Compile every query of a text; raises one language error with everything that is wrong."""
+    from . import compile as compiler
+
+    return compiler.compile_queries(text, catalog, name)
+
+
+def diagnose_queries(
+    text: str, catalog: "Catalog", name: str = "<query>"
+) -> "tuple[tuple[CompiledQuery, ...], tuple[Diagnostic, ...]]":
+    """The queries that are right, and all findings in source order. Never raises for bad text.
+
+    >>> from omnigraph.lang.schema import compile_schema
+    >>> found = diagnose_queries("query q() { delete Lamp where id = 1 }", compile_schema(""))
+    >>> found[1][0].code
+    'T10'
+    """
+    from . import compile as compiler
+
+    return compiler.diagnose_queries(text, catalog, name)
+
+
+def lint_queries(
+    text: str, catalog: "Catalog", name: str = "<query>", schema_source: str = "<schema>"
+) -> "LintReport":
+    """Every finding about a text as one report, of which `to_json()` is what commands print.
+
+    >>> from omnigraph.lang.schema import compile_schema
+    >>> lint_queries("query bad() {", compile_schema("")).status
+    'error'
+    """
+    from omnigraph.diagnostics import Source
+
+    from . import lint as linter
+
+    return linter.lint(catalog, Source(name, text), schema_source)
+
+
+def bind_parameters(
+    parameters: "Iterable[CheckedParameter]",
+    given: "Mapping[str, Any]",
+    mode: "Mode" = "standard",
+    now: object = None,
+) -> "dict[str, Any]":
+    """The stored value of every parameter by name, or one `ParameterError` with all problems."""
+    from . import parameters as binding
+
+    return binding.bind_parameters(parameters, given, mode, now)
+
+
+def explain_plan(plan: "Plan") -> str:
+    """A plan as text, one operator per line."""
+    from . import print_plan
+
+    return print_plan.explain_plan(plan)

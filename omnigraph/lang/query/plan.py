@@ -120,6 +120,14 @@ class IsNull:
 
 
 @dataclass(frozen=True, slots=True)
+class OfType:
+    """The node of a variable scanned as an interface is of this node type."""
+
+    variable: str
+    type_name: str
+
+
+@dataclass(frozen=True, slots=True)
 class TextSearch:
     """`search`, `fuzzy` or `match_text` over a String property of a bound node."""
 
@@ -150,7 +158,7 @@ class Not:
     item: "Predicate"
 
 
-Predicate = Compare | TextTest | InList | IsNull | TextSearch | And | Or | Not
+Predicate = Compare | TextTest | InList | IsNull | OfType | TextSearch | And | Or | Not
 
 
 # Rankings -----------------------------------------------------------------------------------
@@ -190,11 +198,15 @@ Ranking = Bm25 | Nearest | Fuse
 
 @dataclass(frozen=True, slots=True)
 class NodeScan:
-    """All nodes of a type that pass the filters; a second seed forms a cross product."""
+    """All nodes of a type that pass the filters; a second seed forms a cross product.
+
+    `implementers` names the node types to scan when `type_name` is an interface.
+    """
 
     variable: str
     type_name: str
     filters: tuple[Predicate, ...] = ()
+    implementers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +259,10 @@ class AntiJoin:
 
 @dataclass(frozen=True, slots=True)
 class LeftJoin:
-    """Extend rows by the inner operators; rows without a result keep nulls for `introduced`."""
+    """Extend rows by the inner operators; rows without a result keep nulls for `introduced`.
+
+    From a variable that is null, `Expand` reaches nothing and `Close` keeps nothing.
+    """
 
     outer: tuple[str, ...]
     inner: tuple["Operator", ...]
@@ -271,7 +286,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """`column` names a result column when the key is one, else `value` is computed per row."""
+    """`column` names a result column when the key is one, else `value` is computed per row.
+
+    An `Entity` sorts by its id.
+    """
 
     value: Value
     descending: bool = False

@@ -2,7 +2,9 @@
 
 Data only: whoever emits a code looks it up here, and a code that is not here does not exist.
 Families: DS destructive, MF may fail on data, CD constraint deletion, BC backward-incompatible,
-NM naming, VE vectors and embeddings, ED edge topology.
+NM naming, VE vectors and embeddings, ED edge topology; OW ownership, NL non-linear branches and
+LK locks and cost are reserved. Numbers below 200 are findings of a migration plan or of names,
+the others of lint.
 """
 
 from dataclasses import dataclass
@@ -38,9 +40,7 @@ _MIGRATION = (
     Code("OG-MF-110", "validated", "warning", "values are taken out of an enum"),
     Code("OG-MF-111", "validated", "warning", "the cardinality of an edge is tightened"),
     Code("OG-CD-101", "safe", "warning", "a constraint is removed; later data may break it"),
-    Code(
-        "OG-CD-102", "safe", "info", "an index is removed; queries stay correct but may slow down"
-    ),
+    Code("OG-CD-102", "safe", "info", "an index is removed; queries may slow down"),
     Code("OG-BC-101", "destructive", "error", "the key changes, and with it the id of every node"),
     Code("OG-BC-102", "destructive", "error", "the list of implemented interfaces changes"),
     Code("OG-BC-103", "destructive", "error", "a property moves between a type and an interface"),
@@ -53,4 +53,15 @@ _MIGRATION = (
     Code("OG-VE-103", "destructive", "error", "@embed is added to or removed from a vector"),
 )
 
-CODES: dict[str, Code] = {entry.code: entry for entry in _MIGRATION}
+_LINT = (
+    Code("OG-NM-101", "safe", "warning", "a type name is not in PascalCase"),
+    Code("OG-NM-102", "safe", "warning", "a property name is not in snake_case"),
+    Code("OG-NM-103", "safe", "warning", "an unknown annotation is kept but does nothing"),
+    Code("OG-NM-104", "safe", "warning", "a constraint word without arguments does nothing"),
+    Code("OG-NM-105", "safe", "warning", "a rename hint can have no effect"),
+    Code("OG-NM-106", "safe", "warning", "`@allow` names a code that does not exist"),
+    Code("OG-VE-201", "safe", "warning", "a vector has neither `@index` nor `@embed`"),
+    Code("OG-ED-201", "safe", "info", "an edge may lead back to its own node, without `@card`"),
+)
+
+CODES: dict[str, Code] = {entry.code: entry for entry in (*_MIGRATION, *_LINT)}

@@ -1,0 +1,1 @@
+"""The parts of `generate.py`, the generator of the example library."""

@@ -1,0 +1,25 @@
+"""`omnigraph completion`: scripts that let a shell complete our commands, flags and files."""
+
+import click
+
+from . import show
+from .options import shared_options
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@shared_options
+def completion(shell: str) -> None:
+    """Print the completion script for a shell.
+
+    Load it once with `eval "$(omnigraph completion bash)"`, or keep its output in a file where
+    the shell looks for completions, such as ~/.local/share/bash-completion/completions/omnigraph.
+    """
+    from click.shell_completion import get_completion_class
+
+    from .main import cli
+
+    script = get_completion_class(shell)
+    if script is None:
+        raise click.UsageError(f"no completion for {shell}")
+    show.result(script(cli, {}, "omnigraph", "_OMNIGRAPH_COMPLETE").source())

@@ -1,0 +1,115 @@
+"""`omnigraph fmt`: canonical layout for `.pg` and `.gq` files."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from omnigraph.diagnostics import Diagnostic, Source
+from omnigraph.errors import LanguageError
+
+from . import exits, files, show
+from .options import settings, shared_options
+
+
+@dataclass(frozen=True, slots=True)
+class Formatted:
+    """What happened to one file: `unchanged`, `formatted` or `error`."""
+
+    source: Source
+    path: str
+    status: str
+    text: str = ""
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The members a program reads."""
+        found = [one.to_json() for one in self.diagnostics]
+        return {"path": self.path, "status": self.status, "diagnostics": found}
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(allow_dash=True))
+@click.option("--check", is_flag=True, help="Change nothing; exit 5 if a file would change.")
+@click.option("--diff", is_flag=True, help="Change nothing; print what would change.")
+@click.option("--language", type=click.Choice(["pg", "gq"]), help="Language of standard input.")
+@shared_options
+@click.pass_context
+def fmt(
+    context: click.Context, paths: tuple[str, ...], check: bool, diff: bool, language: str | None
+) -> None:
+    """Format schema (.pg) and query (.gq) files in place.
+
+    A directory stands for all such files below it; `-` reads standard input and prints the
+    result. Comments stay, meaning never changes, and a file with errors is left alone.
+    """
+    done = [_format(path, language) for path in files.expand(paths, ".pg", ".gq")]
+    for one in done:
+        _deliver(one, write=not (check or diff), diff=diff)
+    if settings().json:
+        show.document({"files": [one.to_json() for one in done]})
+    elif not diff:
+        _summarise(done, check)
+    context.exit(_exit_code(done, check))
+
+
+def _format(path: str, language: str | None) -> Formatted:
+    formatter = _formatter(path, language)
+    try:
+        source = files.read_source(path)
+        text = formatter(source.text, source.name)
+    except LanguageError as error:
+        bad = error.source or Source(path, "")
+        return Formatted(bad, path, "error", diagnostics=error.diagnostics)
+    return Formatted(source, path, "unchanged" if text == source.text else "formatted", text)
+
+
+def _formatter(path: str, language: str | None) -> Any:
+    suffix = language or path.rpartition(".")[2]
+    if suffix == "pg":
+        from omnigraph.lang.schema import format_schema
+
+        return format_schema
+    if suffix == "gq":
+        from omnigraph.lang.query import format_queries
+
+        return format_queries
+    hint = "give --language pg or gq" if path == files.STDIN else "expected a .pg or .gq file"
+    raise click.UsageError(f"cannot tell the language of {path}: {hint}")
+
+
+def _deliver(one: Formatted, *, write: bool, diff: bool) -> None:
+    if one.status == "error":
+        if not settings().json:
+            show.findings(one.diagnostics, one.source, err=True)
+    elif diff and one.status == "formatted":
+        show.result(_difference(one))
+    elif write and one.path == files.STDIN and not settings().json:
+        click.echo(one.text, nl=False)
+    elif write and one.path != files.STDIN and one.status == "formatted":
+        files.replace_text(one.path, one.text)
+
+
+def _difference(one: Formatted) -> str:
+    from difflib import unified_diff
+
+    before = one.source.text.splitlines(keepends=True)
+    after = one.text.splitlines(keepends=True)
+    return "".join(unified_diff(before, after, one.path, f"{one.path} (formatted)")).rstrip("\n")
+
+
+def _summarise(done: list[Formatted], check: bool) -> None:
+    verb = "would change" if check else "formatted"
+    for one in done:
+        if one.status == "formatted" and one.path != files.STDIN:
+            show.note(f"{verb}: {one.path}")
+    same = sum(one.status == "unchanged" for one in done)
+    if same and len(done) > 1:
+        show.note(f"unchanged: {show.count(same, 'file')}")
+
+
+def _exit_code(done: list[Formatted], check: bool) -> int:
+    if any(one.status == "error" for one in done):
+        return exits.FAILED
+    changed = any(one.status == "formatted" for one in done)
+    return exits.DIFFERENCES if check and changed else exits.OK

@@ -1,0 +1,59 @@
+"""Command groups that import a command only when it runs.
+
+Owns lazy loading and the hint for a misspelt command. The help page is made from the one-line
+texts given here, so that asking for help imports no command at all.
+"""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import click
+
+
+@dataclass(frozen=True, slots=True)
+class Lazy:
+    """Where a command lives, and its line on the help page."""
+
+    module: str
+    attribute: str
+    help: str
+
+
+class LazyGroup(click.Group):
+    """A click group whose commands are named, not imported."""
+
+    def __init__(self, *args: Any, lazy: dict[str, Lazy], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands, in the order they were given."""
+        return list(self._lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and give one command."""
+        found = self._lazy.get(cmd_name)
+        if found is None:
+            return None
+        command: click.Command = getattr(import_module(found.module), found.attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it, with a guess at what was meant."""
+        if args and not args[0].startswith("-") and args[0] not in self._lazy:
+            ctx.fail(f"no such command '{args[0]}'{self._guess(args[0])}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, from the one-line texts alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.help) for name, one in self._lazy.items()])
+
+    def _guess(self, word: str) -> str:
+        from difflib import get_close_matches
+
+        near = get_close_matches(word, self._lazy, n=1, cutoff=0.5)
+        return f"; did you mean '{near[0]}'?" if near else ""

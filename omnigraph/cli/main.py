@@ -1,0 +1,114 @@
+"""The program `omnigraph`: its commands, and how every one of them ends.
+
+Owns the translation of errors to messages and exit codes. A traceback is shown only with
+`--debug`.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+import omnigraph
+
+from . import exits
+from .group import Lazy, LazyGroup
+from .options import Chosen, Settings, shared_options
+
+_COMMANDS = {
+    "lint": Lazy("omnigraph.cli.lint", "lint", "Check queries, and the schema they are for."),
+    "schema": Lazy("omnigraph.cli.schema", "schema", "Check a schema, compare two schemas."),
+    "fmt": Lazy("omnigraph.cli.fmt", "fmt", "Format schema and query files."),
+    "describe": Lazy(
+        "omnigraph.cli.describe", "describe", "Tell what queries take, give and touch."
+    ),
+    "completion": Lazy(
+        "omnigraph.cli.completion", "completion", "Print a shell completion script."
+    ),
+    "version": Lazy("omnigraph.cli.version", "version", "Print the version."),
+}
+_LEGEND = """
+All commands here work on files alone: they need no graph, no server and no Java.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 5 --check found something, 130 interrupted.
+"""
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy=_COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=_LEGEND,
+)
+@click.version_option(omnigraph.__version__, "-v", "--version", message="omnigraph %(version)s")
+@shared_options
+def cli() -> None:
+    """A property graph in open files, versioned like git."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the program and exit."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; gives the exit code instead of raising."""
+    chosen = Chosen()
+    try:
+        ended: Any = cli.main(
+            args=arguments, prog_name="omnigraph", standalone_mode=False, obj=chosen
+        )
+        sys.stdout.flush()
+        return ended if isinstance(ended, int) else exits.OK
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted; nothing was left half-written", err=True)
+        return exits.INTERRUPTED
+    except BrokenPipeError:
+        _silence_stdout()
+        return exits.BROKEN_PIPE
+    except Exception as error:  # the last resort: every other path is typed
+        return _failed(error, chosen.settings)
+
+
+def _failed(error: Exception, settings: Settings) -> int:
+    from omnigraph.errors import InternalError, OmnigraphError
+
+    if settings.debug:
+        import traceback
+
+        traceback.print_exception(error)
+    if not isinstance(error, OmnigraphError):
+        error = InternalError(f"unexpected {type(error).__name__}: {error}")
+    if settings.json_errors:
+        from . import show
+
+        show.document(error.to_json())
+    else:
+        _tell(error)
+    return exits.code_of(error)
+
+
+def _tell(error: Any) -> None:
+    from omnigraph.errors import LanguageError
+
+    from . import show
+
+    if isinstance(error, LanguageError) and error.source is not None and error.diagnostics:
+        show.findings(error.diagnostics, error.source, err=True)
+        return
+    click.echo(f"{click.style('error', fg='red', bold=True)}: {error}", err=True)
+    if error.hint:
+        click.echo(f"hint: {error.hint}", err=True)
+
+
+def _silence_stdout() -> None:
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    main()

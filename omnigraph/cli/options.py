@@ -1,0 +1,94 @@
+"""The flags that every command takes, before or after its name.
+
+Owns `Settings`, the answer to how results and errors are shown. A flag given to the command wins
+over the same flag given to the program.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to speak to the caller."""
+
+    json: bool = False
+    json_errors: bool = False
+    color: bool | None = None
+    quiet: bool = False
+    debug: bool = False
+
+
+def _from_environment() -> Settings:
+    return Settings(
+        json_errors=os.environ.get("OMNIGRAPH_JSON_ERRORS", "") not in ("", "0"),
+        color=_ambient_color(),
+    )
+
+
+def _ambient_color() -> bool | None:
+    if os.environ.get("NO_COLOR"):
+        return False
+    return True if os.environ.get("CLICOLOR_FORCE", "0") != "0" else None
+
+
+@dataclass(slots=True)
+class Chosen:
+    """The settings of one run, filled in as its flags are read; outlives the click context."""
+
+    settings: Settings = field(default_factory=_from_environment)
+
+
+def settings() -> Settings:
+    """The settings of the running command."""
+    context = click.get_current_context(silent=True)
+    chosen = context.find_object(Chosen) if context is not None else None
+    return chosen.settings if chosen is not None else _from_environment()
+
+
+def shared_options(command: Command) -> Command:
+    """Give a command the shared flags."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def _set(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def remember(context: click.Context, _: click.Parameter, value: Any) -> None:
+        if value in (None, False):
+            return
+        if name == "color":
+            value = {"always": True, "never": False, "auto": None}[value]
+            context.color = value
+        chosen = context.ensure_object(Chosen)
+        chosen.settings = replace(chosen.settings, **{name: value})
+
+    return remember
+
+
+def _flag(declaration: str, name: str, text: str) -> Callable[[Any], Any]:
+    return click.option(
+        declaration, is_flag=True, expose_value=False, is_eager=True, callback=_set(name), help=text
+    )
+
+
+_OPTIONS = (
+    _flag("--json", "json", "Print one JSON document for programs."),
+    _flag("--json-errors", "json_errors", "Print errors as JSON on standard output."),
+    click.option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        expose_value=False,
+        is_eager=True,
+        callback=_set("color"),
+        help="Colours; by default only on a terminal.",
+    ),
+    _flag("--quiet", "quiet", "Print results and errors only."),
+    _flag("--debug", "debug", "Show the Python traceback of an error."),
+)

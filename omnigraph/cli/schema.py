@@ -1,0 +1,143 @@
+"""`omnigraph schema`: what can be said of schemas without a graph."""
+
+from typing import Any
+
+import click
+
+from omnigraph.diagnostics import Diagnostic, Source
+from omnigraph.errors import LanguageError, language_error
+
+from . import exits, files, show
+from .group import Lazy, LazyGroup
+from .options import settings, shared_options
+
+_COMMANDS = {
+    "check": Lazy(__name__, "check", "Check schema files."),
+    "diff": Lazy(__name__, "diff", "Show the migration plan from one schema to another."),
+}
+
+
+@click.group(cls=LazyGroup, lazy=_COMMANDS)
+@shared_options
+def schema() -> None:
+    """Check a schema, compare two schemas."""
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(allow_dash=True))
+@click.option("--check", "strict", is_flag=True, help="Exit 5 when there are warnings.")
+@shared_options
+@click.pass_context
+def check(context: click.Context, paths: tuple[str, ...], strict: bool) -> None:
+    """Check schema (.pg) files: syntax, types, constraints, interfaces, names.
+
+    All errors of a file are reported, each with its place.
+    """
+    reports = [_examine(path) for path in files.expand(paths, ".pg")]
+    if settings().json:
+        documents = [document for document, _, _ in reports]
+        show.document(documents[0] if len(documents) == 1 else {"files": documents})
+    else:
+        for document, source, found in reports:
+            show.findings(found, source)
+            show.result(_headline(document, found))
+    every = [one for _, _, some in reports for one in some]
+    context.exit(exits.of_findings(every, strict=strict))
+
+
+def _examine(path: str) -> tuple[dict[str, Any], Source, tuple[Diagnostic, ...]]:
+    from omnigraph.lang.schema import diagnose_schema, lint_schema
+    from omnigraph.lang.schema.shape import shape_hash
+
+    try:
+        source = files.read_source(path)
+    except LanguageError as error:
+        source, found = error.source or Source(path, ""), error.diagnostics
+        return _document(path, found), source, found
+    catalog, found = diagnose_schema(source.text, source.name)
+    if catalog is None:
+        return _document(path, found), source, found
+    found = lint_schema(source.text, source.name)
+    facts = {
+        "shape_hash": shape_hash(catalog),
+        "interfaces": [one.name for one in catalog.interfaces],
+        "nodes": [one.name for one in catalog.nodes],
+        "edges": [one.name for one in catalog.edges],
+    }
+    return _document(path, found) | facts, source, found
+
+
+def _document(path: str, found: tuple[Diagnostic, ...]) -> dict[str, Any]:
+    bad = any(one.severity == "error" for one in found)
+    diagnostics = [one.to_json() for one in found]
+    return {"path": path, "status": "error" if bad else "ok", "diagnostics": diagnostics}
+
+
+def _headline(document: dict[str, Any], found: tuple[Diagnostic, ...]) -> str:
+    if document["status"] == "error":
+        return f"{document['path']}: {show.summary(found)}"
+    kinds = (("interfaces", "interface"), ("nodes", "node type"), ("edges", "edge type"))
+    parts = [show.count(len(document[key]), noun) for key, noun in kinds]
+    warned = f" ({show.summary(found)})" if found else ""
+    return f"{document['path']}: ok, {', '.join(parts)}{warned}"
+
+
+@click.command()
+@click.argument("before", type=click.Path(allow_dash=True))
+@click.argument("after", type=click.Path(allow_dash=True))
+@click.option("--allow-data-loss", is_flag=True, help="Plan drops as hard drops.")
+@click.option("--check", "strict", is_flag=True, help="Exit 5 when there is anything to migrate.")
+@shared_options
+@click.pass_context
+def diff(
+    context: click.Context, before: str, after: str, allow_data_loss: bool, strict: bool
+) -> None:
+    """Show the migration plan that leads from schema BEFORE to schema AFTER.
+
+    Nothing is read but the two files. Exits 1 when a step is not supported.
+    """
+    from omnigraph.lang.schema.migrate import plan_migration
+
+    old, new = _catalog(before), _catalog(after)
+    plan = plan_migration(old, new, allow_data_loss=allow_data_loss)
+    if settings().json:
+        show.document(plan.to_json())
+    else:
+        _show_plan(plan)
+    changes = exits.DIFFERENCES if strict and plan.steps else exits.OK
+    context.exit(changes if plan.supported else exits.FAILED)
+
+
+def _catalog(path: str) -> Any:
+    from omnigraph.lang.schema import diagnose_schema
+
+    source = files.read_source(path)
+    catalog, found = diagnose_schema(source.text, source.name)
+    if catalog is None:
+        raise language_error(found, source)
+    return catalog
+
+
+_MARKS = {"safe": ("+", "green"), "validated": ("?", "yellow"), "destructive": ("-", "red")}
+
+
+def _show_plan(plan: Any) -> None:
+    from omnigraph.lang.schema.migrate import describe_step
+
+    for step in plan.steps:
+        mark, color = ("✗", "red") if step.kind == "unsupported_change" else _MARKS[step.tier]
+        show.result(f"{click.style(mark, fg=color, bold=True)} {describe_step(step)}")
+    for warning in plan.warnings:
+        show.note(f"warning: {warning.message}")
+    show.result(_verdict(plan))
+
+
+def _verdict(plan: Any) -> str:
+    if not plan.steps:
+        return "the schemas are the same: nothing to migrate"
+    refused = sum(step.kind == "unsupported_change" for step in plan.steps)
+    if refused:
+        return f"not supported: {show.count(refused, 'change')} of {len(plan.steps)} refused"
+    validated = sum(step.tier == "validated" for step in plan.steps)
+    scan = f", {validated} checked against the data first" if validated else ""
+    return f"supported: {show.count(len(plan.steps), 'step')}{scan}"

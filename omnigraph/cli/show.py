@@ -1,0 +1,78 @@
+"""How results, findings and errors look.
+
+Results go to standard output, everything else to standard error. Machine formats never carry
+colours. Rich is imported only by what draws a table.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from omnigraph.diagnostics import Diagnostic, Severity, Source, render
+
+from .options import settings
+
+_COLORS: dict[Severity, str] = {"error": "red", "warning": "yellow", "info": "cyan"}
+
+
+def result(text: str) -> None:
+    """Print a result for people."""
+    click.echo(text, color=settings().color)
+
+
+def document(value: Any) -> None:
+    """Print one JSON document, two spaces deep."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def note(text: str) -> None:
+    """Say something on the side; `--quiet` silences it."""
+    if not settings().quiet:
+        click.echo(text, err=True, color=settings().color)
+
+
+def findings(found: Iterable[Diagnostic], source: Source, *, err: bool = False) -> None:
+    """Print findings with their places and carets."""
+    for one in found:
+        click.echo(colored(one, source), err=err, color=settings().color)
+
+
+def colored(one: Diagnostic, source: Source) -> str:
+    """A finding as people read it; the terminal decides whether colours stay."""
+    head, *picture = render(one, source).split("\n")
+    place, _, rest = head.partition(f": {one.severity}")
+    word = click.style(f"{one.severity}", fg=_COLORS[one.severity], bold=True)
+    lines = [f"{click.style(place, bold=True)}: {word}{rest}"]
+    lines += [_tinted(line, _COLORS[one.severity]) for line in picture]
+    return "\n".join(lines)
+
+
+def _tinted(line: str, color: str) -> str:
+    head, bar, tail = line.partition(" | ")
+    if bar and set(tail.strip()) == {"^"}:
+        return head + bar + click.style(tail, fg=color, bold=True)
+    return line
+
+
+def summary(diagnostics: Iterable[Diagnostic]) -> str:
+    """How many findings of each severity: `2 errors, 1 warning`.
+
+    >>> summary([Diagnostic("no"), Diagnostic("hm", severity="warning")])
+    '1 error, 1 warning'
+    """
+    found = [one.severity for one in diagnostics]
+    kinds: tuple[Severity, ...] = ("error", "warning", "info")
+    return ", ".join(count(found.count(k), k) for k in kinds if k in found) or "no findings"
+
+
+def count(number: int, noun: str) -> str:
+    """A number and its noun: `1 error`, `2 errors`.
+
+    >>> count(2, "query")
+    '2 queries'
+    """
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun[:-1]}ies" if noun.endswith("ry") else f"{number} {noun}s"

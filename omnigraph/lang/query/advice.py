@@ -1,0 +1,112 @@
+"""Warnings about queries that are legal but probably not meant.
+
+Owns L202 to L204; L205 to L207 are noticed while checking. Never changes what a query means.
+"""
+
+from omnigraph.diagnostics import Diagnostic, Source, Span
+
+from . import model as m
+from . import plan
+from .check import Checked
+from .check.checked import Bind, CheckedRead, Clause, Keep, Match, Maybe, Walk, Without
+from .components import Component, components
+from .free import variables_of
+
+
+def advice(query: m.Query, checked: Checked, source: Source) -> tuple[Diagnostic, ...]:
+    """All warnings about a query, in source order; the guesses only when it has no errors."""
+    found = list(checked.warnings)
+    if checked.body is not None:
+        found += _unused(query, checked, source)
+    if isinstance(checked.body, CheckedRead) and isinstance(query.body, m.ReadBody):
+        found += _cross_products(checked.body.match, frozenset(), source)
+        found += _unordered(query.body, checked.body, source)
+    return tuple(sorted(found, key=lambda one: one.start))
+
+
+def _warning(source: Source, span: Span, message: str, code: str, hint: str) -> Diagnostic:
+    return Diagnostic.at(
+        source, span, message, code=code, kind="lint", severity="warning", hint=hint
+    )
+
+
+def _unused(query: m.Query, checked: Checked, source: Source) -> list[Diagnostic]:
+    unused = [one for one in query.parameters if one.name not in checked.used]
+    return [
+        _warning(
+            source,
+            Span(one.span.start, one.span.start + len(one.name) + 1),
+            f"parameter `${one.name}` is never used",
+            "L202",
+            "leave it out",
+        )
+        for one in unused
+    ]
+
+
+def _unordered(body: m.ReadBody, read: CheckedRead, source: Source) -> list[Diagnostic]:
+    cut = body.limit or body.offset
+    one_row = read.aggregated and all(isinstance(c.value, plan.Aggregate) for c in read.columns)
+    if cut is None or body.orderings or one_row:
+        return []
+    message = "which rows are kept is decided by their ids"
+    return [_warning(source, cut.span, message, "L204", "add an `order`")]
+
+
+def _cross_products(match: Match, outside: frozenset[str], source: Source) -> list[Diagnostic]:
+    """Parts that no traversal, condition or nested match ties to the others."""
+    parts = components(match, outside)
+    hint = "connect it by a traversal or a condition"
+    message = "this part is connected to nothing before it: every pair of rows is formed"
+    loose = _loose(parts, match, outside)
+    found = [_warning(source, one.span, message, "L203", hint) for one in loose]
+    inside = outside.union(*(one.variables for one in parts))
+    for clause in match.clauses:
+        if isinstance(clause, Without | Maybe):
+            found += _cross_products(clause.match, inside, source)
+        if isinstance(clause, Maybe):
+            inside |= set(clause.match.introduced)
+    return found
+
+
+def _loose(parts: tuple[Component, ...], match: Match, outside: frozenset[str]) -> list[Component]:
+    """The first part of every group that hangs together, but for the group that comes first."""
+    ties = [outside, *(one.variables for one in parts)]
+    ties += [_mentioned(clause) for clause in match.clauses]
+    groups = _joined(ties)
+    seen = [_group_of(outside, groups)] if outside else []
+    loose = []
+    for part in parts:
+        group = _group_of(part.variables, groups)
+        if seen and (group is None or group not in seen):
+            loose.append(part)
+        seen.append(group)
+    return loose
+
+
+def _group_of(names: frozenset[str], groups: list[frozenset[str]]) -> frozenset[str] | None:
+    return next((group for group in groups if group & names), None)
+
+
+def _joined(sets: list[frozenset[str]]) -> list[frozenset[str]]:
+    """The sets with those that share a member made one."""
+    joined: list[frozenset[str]] = []
+    for names in sets:
+        near = [one for one in joined if one & names]
+        joined = [one for one in joined if one not in near]
+        joined.append(names.union(*near))
+    return joined
+
+
+def _mentioned(clause: Clause) -> frozenset[str]:
+    """The variables that a clause speaks about, also inside `not` and `optional`."""
+    match clause:
+        case Bind():
+            return frozenset({clause.variable})
+        case Walk():
+            ends = (clause.source, clause.edge_variable, clause.target)
+            return frozenset(name for name in ends if name is not None)
+        case Keep():
+            return variables_of(clause.predicate)
+        case Without() | Maybe():
+            return frozenset().union(*(_mentioned(one) for one in clause.match.clauses))

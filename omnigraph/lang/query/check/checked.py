@@ -1,0 +1,83 @@
+"""A checked `match`: clauses in textual order, every name resolved, nothing yet in running order.
+
+Owns the form between checker and lowering. Variables bear their names of the plan.
+"""
+
+from dataclasses import dataclass, field
+
+from omnigraph.diagnostics import NOWHERE, Span
+from omnigraph.lang.query import plan
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """A variable takes the nodes of its type that pass the predicates."""
+
+    variable: str
+    predicates: tuple[plan.Predicate, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A traversal as written; None is the anonymous variable. Steps go from source to target."""
+
+    source: str | None
+    target: str | None
+    source_type: str
+    target_type: str
+    steps: tuple[plan.Step, ...]
+    low: int = 1
+    high: int = 1
+    edge_variable: str | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """A condition."""
+
+    predicate: plan.Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """`not { .. }`."""
+
+    match: "Match"
+
+
+@dataclass(frozen=True, slots=True)
+class Maybe:
+    """`optional { .. }`."""
+
+    match: "Match"
+
+
+Clause = Bind | Walk | Keep | Without | Maybe
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A list of clauses and the variables it introduces, in order of first appearance.
+
+    `node_types` gives the type of each node variable among them, and of nodes bound outside.
+    """
+
+    clauses: tuple[Clause, ...]
+    introduced: tuple[str, ...]
+    node_types: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRead:
+    """A read whose `match` is still to be put in running order."""
+
+    match: Match
+    columns: tuple[plan.Column, ...]
+    aggregated: bool
+    distinct: bool
+    order: tuple[plan.SortKey, ...]
+    ranking: plan.Ranking | None
+    limit: plan.Value | None
+    offset: plan.Value | None

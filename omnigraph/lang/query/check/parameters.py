@@ -1,0 +1,62 @@
+"""Declared parameters: names, defaults.
+
+Owns the rules of a declaration. Values given at run time are bound elsewhere.
+"""
+
+from dataclasses import dataclass
+
+from omnigraph.diagnostics import Span
+from omnigraph.lang.query import model as m
+from omnigraph.lang.query import plan
+from omnigraph.values import PropertyType
+
+from . import literals
+from .report import Report
+from .scope import ANONYMOUS
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedParameter:
+    """A declared parameter; `default` is None when a value must be given or null is one."""
+
+    name: str
+    type: PropertyType
+    default: plan.Constant | None = None
+
+
+def check_parameters(
+    report: Report, parameters: tuple[m.Parameter, ...]
+) -> tuple[CheckedParameter, ...]:
+    """The parameters, each name once; reports what is wrong with their declarations."""
+    found: dict[str, CheckedParameter] = {}
+    for one in parameters:
+        _check_name(report, one, one.name in found)
+        default = _default(report, one)
+        found.setdefault(one.name, CheckedParameter(one.name, one.type, default))
+    return tuple(found.values())
+
+
+def _check_name(report: Report, parameter: m.Parameter, taken: bool) -> None:
+    name = parameter.name
+    word = Span(parameter.span.start, parameter.span.start + len(name) + 1)
+    if name == plan.NOW:
+        message = f"`${plan.NOW}` is reserved for the time of the request"
+        report.error(word, message, hint="write `now()`")
+    elif name == ANONYMOUS:
+        report.error(word, "`$_` is anonymous and cannot be a parameter")
+    elif taken:
+        report.error(word, f"parameter `${name}` is declared twice")
+
+
+def _default(report: Report, parameter: m.Parameter) -> plan.Constant | None:
+    """The value that an omitted parameter takes, or None when it has no default."""
+    if parameter.default is None:
+        return None
+    given = literals.constant(report, parameter.default)
+    if given is None or not isinstance(given.value, plan.Constant):
+        return None
+    stored = literals.fit(given.value, parameter.type)
+    if isinstance(stored, str):
+        report.error(given.span, f"default of `${parameter.name}`: {stored}", "T3")
+        return None
+    return stored

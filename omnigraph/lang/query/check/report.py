@@ -1,0 +1,45 @@
+"""Collects what is wrong with one query.
+
+Owns the list of findings, each at a span of the source. Never raises and never decides: a check
+reports and goes on, so that one run names every mistake.
+"""
+
+from omnigraph.diagnostics import Diagnostic, Source, Span
+
+
+class Report:
+    """The findings of one query so far."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._found: list[Diagnostic] = []
+
+    def error(
+        self, span: Span, message: str, code: str | None = None, *, hint: str | None = None
+    ) -> None:
+        """Note a type error."""
+        self._found.append(
+            Diagnostic.at(self._source, span, message, code=code, kind="type", hint=hint)
+        )
+
+    def warn(self, span: Span, message: str, code: str, *, hint: str | None = None) -> None:
+        """Note something legal that is probably not meant."""
+        self._found.append(
+            Diagnostic.at(
+                self._source, span, message, code=code, kind="lint", severity="warning", hint=hint
+            )
+        )
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """The errors, in source order."""
+        return self._sorted("error")
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """The warnings, in source order."""
+        return self._sorted("warning")
+
+    def _sorted(self, severity: str) -> tuple[Diagnostic, ...]:
+        chosen = [one for one in self._found if one.severity == severity]
+        return tuple(sorted(chosen, key=lambda one: one.start))

@@ -1,0 +1,34 @@
+"""The one rule by which result columns get their names.
+
+The descriptor of a query, its plan and its results all use these names.
+"""
+
+from . import model as m
+
+
+def column_name(projection: m.Projection) -> str:
+    """The alias; else the expression as written, without dollar signs and constant arguments.
+
+    >>> field = m.Field("p", "age")
+    >>> column_name(m.Projection(m.Aggregate("count", field, distinct=True)))
+    'count(distinct p.age)'
+    """
+    return projection.alias.text if projection.alias is not None else _name(projection.expression)
+
+
+def _name(expression: m.Expression) -> str:
+    match expression:
+        case m.Field():
+            return f"{expression.variable}.{expression.name}"
+        case m.Variable() | m.Alias():
+            return expression.name
+        case m.Now():
+            return "now()"
+        case m.Aggregate():
+            distinct = "distinct " if expression.distinct else ""
+            return f"{expression.function}({distinct}{_name(expression.argument)})"
+        case m.Call():
+            looked_at = [a for a in expression.arguments if isinstance(a, m.Field | m.Call)]
+            return f"{expression.function}({', '.join(_name(a) for a in looked_at)})"
+        case m.Literal() | m.ListLiteral():
+            return "literal"

@@ -1,0 +1,214 @@
+"""What is allowed in a schema and probably not meant.
+
+Owns the rules of style and of things that do nothing. A rule is a generator over one declaration;
+`RULES` is the whole of lint. Never refuses a schema: that is the business of `check`.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from omnigraph.diagnostics import Diagnostic, Severity, Source, Span
+from omnigraph.errors import UsageError
+
+from . import model
+from .check.annotations import KNOWN
+from .codes import CODES
+from .model import (
+    Annotation,
+    Constraint,
+    Declaration,
+    EdgeDeclaration,
+    InterfaceDeclaration,
+    NodeDeclaration,
+    Property,
+)
+from .names import did_you_mean
+from .parse import ParsedSchema
+
+Level = Severity | Literal["off"]
+_BARE = {
+    "range": "write `@range(price, 0..)` as a member of a node",
+    "check": 'write `@check(code, "^[A-Z]+$")` as a member of a node',
+    "card": "write `@card(0..1)` directly behind the target type of an edge",
+    "default": "write `@default(value)` behind a property",
+}
+_PASCAL = re.compile(r"[A-Z][A-Za-z0-9]*")
+_SNAKE = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The whole schema, for rules that look beyond one declaration."""
+
+    source: Source
+    declarations: tuple[Declaration, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something a rule noticed; `at` is the property it is about, if it is about one."""
+
+    code: str
+    span: Span
+    message: str
+    hint: str | None = None
+    at: Property | None = None
+
+
+Rule = Callable[[Declaration, Whole], Iterator[Remark]]
+
+
+def lint(parsed: ParsedSchema, severities: Mapping[str, Level]) -> tuple[Diagnostic, ...]:
+    """The remarks on every readable declaration that no `@allow` silences, by place."""
+    _check_codes(severities)
+    whole = Whole(parsed.source, parsed.declarations)
+    levels: dict[str, Level] = {code: entry.severity for code, entry in CODES.items()}
+    levels |= severities
+    found = []
+    for declaration in parsed.declarations:
+        for rule in RULES:
+            for one in rule(declaration, whole):
+                level = levels[one.code]
+                if level != "off" and one.code not in _allowed(declaration, one.at):
+                    found.append(_diagnostic(whole.source, one, level))
+    return tuple(sorted(found, key=lambda d: (d.start, d.end, d.code or "")))
+
+
+def _check_codes(severities: Mapping[str, Level]) -> None:
+    for code in severities:
+        if code not in CODES:
+            hint = did_you_mean(code, CODES)
+            raise UsageError(reason=f"there is no finding with the code `{code}`", hint=hint)
+
+
+def _diagnostic(source: Source, one: Remark, level: Severity) -> Diagnostic:
+    return Diagnostic.at(
+        source,
+        one.span,
+        one.message,
+        code=one.code,
+        kind="lint",
+        severity=level,
+        hint=one.hint,
+    )
+
+
+def _allowed(declaration: Declaration, at: Property | None) -> set[str]:
+    notes = declaration.annotations + (at.annotations if at is not None else ())
+    return {n.arguments[0].text for n in notes if n.name.text == "allow" and n.arguments}
+
+
+def type_names(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
+    """Type names are in PascalCase: queries lower their first letter only."""
+    name = declaration.name
+    if not _PASCAL.fullmatch(name.text):
+        better = "".join(part[:1].upper() + part[1:] for part in name.text.split("_"))
+        message = f"the type name `{name.text}` is not in PascalCase"
+        yield Remark("OG-NM-101", name.span, message, f"`{better}`?")
+
+
+def property_names(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
+    """Property names are in snake_case."""
+    for one in _properties(declaration):
+        if not _SNAKE.fullmatch(one.name.text):
+            better = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", one.name.text).lower()
+            message = f"the property name `{one.name.text}` is not in snake_case"
+            yield Remark("OG-NM-102", one.name.span, message, f"`{better}`?", one)
+
+
+def annotations(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
+    """An annotation that nobody reads, or a constraint word that constrains nothing."""
+    for note, at in _annotations(declaration):
+        name = note.name.text
+        if name in _BARE and not (name == "default" and note.arguments):
+            message = f"`@{name}` does nothing here"
+            yield Remark("OG-NM-104", note.span, message, _BARE[name], at)
+        elif name not in KNOWN and name not in _BARE:
+            close = did_you_mean(f"@{name}", (f"@{known}" for known in (*KNOWN, *_BARE)))
+            message = f"unknown annotation `@{name}`: it is kept, but does nothing"
+            yield Remark("OG-NM-103", note.span, message, close, at)
+
+
+def rename_hints(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
+    """A rename hint whose old name is still in use renames nothing."""
+    same = {d.name.text for d in whole.declarations if type(d) is type(declaration)}
+    siblings = {p.name.text for p in _properties(declaration)}
+    for note, at in _annotations(declaration):
+        if note.name.text == "rename_from" and note.arguments:
+            old = note.arguments[0].text
+            if old in (same if at is None else siblings):
+                message = f"`@rename_from`: `{old}` is still declared, so nothing is renamed"
+                hint = "take the hint away once every graph has the new name"
+                yield Remark("OG-NM-105", note.span, message, hint, at)
+
+
+def allowed_codes(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
+    """`@allow` of a code that does not exist allows nothing."""
+    for note, at in _annotations(declaration):
+        code = note.arguments[0] if note.name.text == "allow" and note.arguments else None
+        if code is not None and code.text not in CODES:
+            message = f"`@allow`: there is no finding with the code `{code.text}`"
+            yield Remark("OG-NM-106", code.span, message, did_you_mean(code.text, CODES), at)
+
+
+def vectors(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
+    """A vector that nothing computes and nothing searches is probably unfinished."""
+    indexed = _indexed(declaration, whole)
+    for one in _properties(declaration):
+        marks = {note.name.text for note in one.annotations}
+        if one.type.is_vector and not marks & {"index", "embed"} and one.name.text not in indexed:
+            message = f"the vector `{one.name.text}` has neither `@index` nor `@embed`"
+            hint = "searching it reads every vector; add `@index`"
+            yield Remark("OG-VE-201", one.name.span, message, hint, one)
+
+
+def self_loops(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
+    """An edge type whose ends are of one type allows a node to point at itself."""
+    if not isinstance(declaration, EdgeDeclaration) or declaration.cardinality is not None:
+        return
+    if declaration.source.text == declaration.target.text:
+        message = f"edge `{declaration.name.text}` may lead from a node to itself"
+        hint = "`@card(0..n)` bounds the edges of a node"
+        yield Remark("OG-ED-201", declaration.name.span, message, hint)
+
+
+RULES: tuple[Rule, ...] = (
+    type_names,
+    property_names,
+    annotations,
+    rename_hints,
+    allowed_codes,
+    vectors,
+    self_loops,
+)
+
+
+def _properties(declaration: Declaration) -> list[Property]:
+    if isinstance(declaration, InterfaceDeclaration):
+        return list(declaration.properties)
+    return [m for m in declaration.members if isinstance(m, Property)]
+
+
+def _annotations(declaration: Declaration) -> Iterator[tuple[Annotation, Property | None]]:
+    yield from ((note, None) for note in declaration.annotations)
+    for one in _properties(declaration):
+        yield from ((note, one) for note in one.annotations)
+
+
+def _indexed(declaration: Declaration, whole: Whole) -> set[str]:
+    """The columns that stand in an `@index(…)`; of an interface, in any of its nodes."""
+    owners: list[Declaration] = [declaration]
+    if isinstance(declaration, InterfaceDeclaration):
+        nodes = (d for d in whole.declarations if isinstance(d, NodeDeclaration))
+        owners = [d for d in nodes if declaration.name in d.implements]
+    return {
+        argument.text
+        for owner in owners
+        if not isinstance(owner, InterfaceDeclaration)
+        for member in owner.members
+        if isinstance(member, Constraint) and member.kind == "index"
+        for argument in member.arguments
+        if isinstance(argument, model.Literal)
+    }

@@ -1,0 +1,79 @@
+"""Plans the way from an accepted schema to a desired one. Reads no data and changes nothing."""
+
+from dataclasses import dataclass
+
+from omnigraph.diagnostics import Diagnostic
+from omnigraph.errors import SchemaUnsupported
+from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.schema.identity import new_identity, resolve_identity
+from omnigraph.lang.schema.ir import SchemaIR, ir_hash
+from omnigraph.lang.schema.shape import Json
+
+from .steps import Mode, Step, UnsupportedChange, unsupported
+from .types import all_steps
+
+NO_DOMAIN = "0" * 26  # two texts are compared outside any graph
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationPlan:
+    """Ordered steps to a schema, `ir`, in which everything that stays keeps its identity.
+
+    `supported` is false if any step is an `unsupported_change`; then nothing may be applied.
+    """
+
+    supported: bool
+    steps: tuple[Step, ...]
+    warnings: tuple[Diagnostic, ...]
+    ir: SchemaIR
+
+    def to_json(self) -> Json:
+        """What programs read: `supported`, `step_count`, `steps`, `warnings`."""
+        return {
+            "supported": self.supported,
+            "step_count": len(self.steps),
+            "steps": [step.to_json() for step in self.steps],
+            "warnings": [one.to_json() for one in self.warnings],
+        }
+
+    def refusal(self) -> SchemaUnsupported | None:
+        """The error of a plan that cannot be applied; its message is the first refused step."""
+        refused = [step for step in self.steps if isinstance(step, UnsupportedChange)]
+        if not refused:
+            return None
+        first = refused[0]
+        more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+        message = f"[{first.code}] {first.entity}: {first.reason}{more}"
+        return SchemaUnsupported(message, steps=refused)
+
+
+def plan_migration(
+    accepted: SchemaIR | Catalog,
+    desired: Catalog,
+    *,
+    allow_data_loss: bool = False,
+    name: str = "schema.pg",
+) -> MigrationPlan:
+    """The plan from an accepted schema to a desired one.
+
+    `allow_data_loss` turns every drop into one that also removes history. Raises `IdentityError`
+    when a rename hint cannot be followed; a change that is not supported is a step, not an error.
+
+    >>> from ..catalog import Node
+    >>> plan = plan_migration(Catalog(), Catalog(nodes=(Node("Lamp", ()),)))
+    >>> [step.to_json() for step in plan.steps]
+    [{'kind': 'add_type', 'type_kind': 'node', 'name': 'Lamp', 'tier': 'safe'}]
+    """
+    before = new_identity(accepted, NO_DOMAIN) if isinstance(accepted, Catalog) else accepted
+    resolved = resolve_identity(before, desired, name)
+    mode: Mode = "hard" if allow_data_loss else "soft"
+    steps = tuple(all_steps(before, resolved.ir, mode)) or _unexplained(before, resolved.ir)
+    supported = not any(isinstance(step, UnsupportedChange) for step in steps)
+    return MigrationPlan(supported, steps, resolved.warnings, resolved.ir)
+
+
+def _unexplained(before: SchemaIR, after: SchemaIR) -> tuple[Step, ...]:
+    """A difference that no comparison saw must never be published as "nothing to do"."""
+    if ir_hash(before) == ir_hash(after):
+        return ()
+    return (unsupported("OG-BC-106", "schema", "the schemas differ, but no step expresses how"),)

@@ -1,0 +1,43 @@
+"""Names: which are taken, which look like which.
+
+Owns the names that no property may have, and the guess at what a misspelt name meant.
+"""
+
+from collections.abc import Iterable
+
+ROW_NAMES = frozenset(
+    {
+        "_rowid",
+        "_rowaddr",
+        "_rowoffset",
+        "_row_created_at_version",
+        "_row_last_updated_at_version",
+    }
+)
+EDGE_NAMES = frozenset({"src", "dst", "from", "to"})
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that looks most like `name`, if one does.
+
+    >>> nearest("tilte", ["title", "year"])
+    'title'
+    """
+    candidates = sorted(set(known))
+    folded = {c.lower(): c for c in reversed(candidates)}
+    if name.lower() in folded:
+        return folded[name.lower()]
+    from difflib import get_close_matches  # only mistakes need it
+
+    found = get_close_matches(name, candidates, n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str | None = None) -> str | None:
+    """A hint for an unknown name.
+
+    >>> did_you_mean("tilte", ["title", "year"])
+    'did you mean `title`?'
+    """
+    close = nearest(name, known)
+    return f"did you mean `{close}`?" if close else otherwise

@@ -1,0 +1,69 @@
+"""The words of syntax errors: what terminals are called, and hints for habits from elsewhere."""
+
+import re
+
+from omnigraph.diagnostics import Source, Span
+
+WANTED = "a declaration (`node`, `edge` or `interface`)"
+GROUPS = (
+    (WANTED, frozenset({"_NODE", "_EDGE", "_INTERFACE"})),
+    ("a property", frozenset({"NAME", "_STRAY"})),
+    ("a type", frozenset({"NAME", "LSQB", "_ENUM", "_VECTOR"})),
+    ("a value", frozenset({"STRING", "NUMBER", "WORD", "_DOTS"})),
+    ("a value", frozenset({"STRING", "NUMBER", "WORD"})),
+)
+NAMES = {
+    "_INTERFACE": "`interface`",
+    "_NODE": "`node`",
+    "_EDGE": "`edge`",
+    "_IMPLEMENTS": "`implements`",
+    "_CARD": "`@card(…)`",
+    "_ENUM": "`enum(…)`",
+    "_VECTOR": "`Vector(…)`",
+    "_ARROW": "`->`",
+    "_DOTS": "`..`",
+    "NAME": "a name",
+    "WORD": "a word",
+    "NUMBER": "a number",
+    "STRING": "a quoted string",
+    "CONSTRAINT": "a constraint",
+    "ANNOTATION": "an annotation",
+    "NULLABLE": "`?`",
+    "COLON": "`:`",
+    "COMMA": "`,`",
+    "EQUAL": "`=`",
+    "LBRACE": "`{`",
+    "RBRACE": "`}`",
+    "LPAR": "`(`",
+    "RPAR": "`)`",
+    "LSQB": "`[`",
+    "RSQB": "`]`",
+}
+
+_GLUED = re.compile(r"(node|edge|interface)([A-Z]\w*)")
+_HABITS = {
+    "#": "comments start with `//`",
+    ";": "nothing stands between properties; leave it out",
+    "?": "one `?` is enough",
+    "'": "strings stand in double quotes",
+    "enum": "an enum is written at its property: `status: enum(draft, published)`",
+    "extends": "interfaces do not extend one another; a node lists all it implements",
+    "implements": "`implements` stands behind the annotations of a node",
+    "type": "write `node` for things and `edge` for what connects them",
+    "struct": "write `node` for things and `edge` for what connects them",
+}
+
+
+def advise(source: Source, span: Span, expected: frozenset[str]) -> str | None:
+    """A hint for what stands at the place of a syntax error.
+
+    >>> advise(Source("a.pg", "nodePerson {}"), Span(0, 10), frozenset({"_NODE"}))
+    'write `node Person`'
+    """
+    found = source.text[span.start : span.end]
+    glued = _GLUED.fullmatch(found)
+    if glued is not None:
+        return f"write `{glued[1]} {glued[2]}`"
+    if "CONSTRAINT" in expected and found.startswith("@"):
+        return "annotations stand behind a property"
+    return _HABITS.get(found)

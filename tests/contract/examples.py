@@ -1,0 +1,64 @@
+"""Runs the examples of a Markdown page word for word.
+
+`sh` and `python` blocks are run in order in one directory; a `text` block right after one of them
+is what it must print. Blocks in any other language (`console`, `pg`, `mermaid`) are only read.
+"""
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_RUNNERS = {"sh": ("bash", "-euo", "pipefail", "-c"), "python": ("python", "-c")}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A block to run, and what it must print if the page says so."""
+
+    language: str
+    code: str
+    expected: str | None
+
+
+def steps(page: str) -> list[Step]:
+    """The blocks of a page that are to be run.
+
+    >>> steps("```sh\\necho a\\n```\\n\\n```text\\na\\n```\\n")
+    [Step(language='sh', code='echo a\\n', expected='a\\n')]
+    """
+    found: list[Step] = []
+    for language, code in _BLOCK.findall(page):
+        if language in _RUNNERS:
+            found.append(Step(language, code, None))
+        elif language == "text" and found and found[-1].expected is None:
+            found[-1] = Step(found[-1].language, found[-1].code, code)
+    return found
+
+
+def run(step: Step, binaries: Path, cwd: Path) -> str:
+    """Run one block with the programs of a virtual environment; gives what it printed."""
+    path = os.pathsep.join([str(binaries), os.environ.get("PATH", "")])
+    environ = {"PATH": path, "HOME": str(cwd), "LANG": "C.UTF-8", "NO_COLOR": "1", "COLUMNS": "100"}
+    done = subprocess.run(
+        [*_RUNNERS[step.language], step.code],
+        cwd=cwd,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{step.code}\nexit {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def run_page(page: str, binaries: Path, cwd: Path) -> int:
+    """Run every block of a page and compare what it printed; gives how many there were."""
+    todo = steps(page)
+    for step in todo:
+        printed = run(step, binaries, cwd)
+        if step.expected is not None:
+            assert printed == step.expected, f"{step.code}\nprinted\n{printed}"
+    return len(todo)

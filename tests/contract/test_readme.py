@@ -1,0 +1,32 @@
+"""What the README and the guides show is what happens."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.contract.examples import run_page, steps
+
+BINARIES = Path(sys.executable).parent
+PAGES = ("README.md", "docs/tutorial/README.md", "docs/how-to/README.md")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_examples_of_a_page_work_word_for_word(
+    checkout: Path, tmp_path: Path, page: str
+) -> None:
+    assert run_page((checkout / page).read_text(), BINARIES, tmp_path) >= 2
+
+
+def test_a_wrong_output_is_noticed(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="printed"):
+        run_page("```sh\necho one\n```\n\n```text\ntwo\n```\n", BINARIES, tmp_path)
+
+
+def test_a_failing_block_is_noticed(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="exit 1"):
+        run_page("```sh\nfalse\n```\n", BINARIES, tmp_path)
+
+
+def test_blocks_that_are_only_shown_are_not_run() -> None:
+    assert steps("```console\nmake demo\n```\n\n```text\nx\n```\n") == []

@@ -1,0 +1,22 @@
+"""Every case under tests/cases/query/lower: the plan that a query is lowered to."""
+
+import pytest
+
+from omnigraph.lang.query import compile_queries, explain_plan
+from tests.lang.query_check.blocks import Block, blocks
+
+CASES = blocks("lower")
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_case(case: Block) -> None:
+    compiled = compile_queries(case.text, case.catalog, "case.gq")
+    assert explain_plan(compiled[0].plan) == case.parts[1].rstrip("\n")
+
+
+def test_two_texts_of_one_meaning_give_equal_plans() -> None:
+    heads = ("match { $c: Firm  $c worksAt $p }", "match { $c: Firm // x\n $p worksAt $c }")
+    texts = [f"query q() {{ {head} return {{ $p.name }} }}" for head in heads]
+    first, second = (compile_queries(text, CASES[0].catalog)[0].plan for text in texts)
+    assert first == second
+    assert hash(first) == hash(second)

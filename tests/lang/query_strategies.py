@@ -1,0 +1,264 @@
+"""Random query trees that the parser could have made, for properties of everything after it.
+
+`queries()` and `query_files()` are the usual entrances; `Speller().query(tree)` turns a tree into
+text. Trees keep the flat form of conditions and use keywords as names wherever that is allowed.
+"""
+
+import functools
+from typing import Any
+
+from hypothesis import strategies as st
+
+from omnigraph.lang.query import model as m
+from omnigraph.values import PropertyType, ScalarType
+
+KEYWORDS = tuple(
+    "query match return order limit offset distinct as asc desc not optional and or in is null"
+    " true false contains starts_with insert update delete set where now search fuzzy match_text"
+    " bm25 nearest rrf count sum avg min max collect date datetime".split()
+)
+PLAIN = ("a", "b", "name", "knows", "not_x", "query1", "_x", "inward", "true2", "nullable")
+TYPES = ("A", "Person", "Date", "String", "Vector", "Not", "Q_1")
+PAIRING = ("contains", "starts_with", "in")
+
+Strategy = st.SearchStrategy[Any]
+texts = st.text(st.characters(exclude_categories=("Cs", "Cn"), exclude_characters="\0"), max_size=8)
+
+
+def _brief(strategy: Strategy) -> Strategy:
+    """The same strategy under a short name: hypothesis refuses to print the long ones."""
+
+    @st.composite
+    def drawn(draw: st.DrawFn) -> Any:
+        return draw(strategy)
+
+    return drawn()
+
+
+def words(*without: str) -> st.SearchStrategy[str]:
+    """Names, many of which are keywords elsewhere."""
+    return _brief(st.sampled_from([w for w in (*PLAIN, *KEYWORDS) if w not in without]))
+
+
+def names(*without: str) -> Strategy:
+    """Names as nodes."""
+    return st.builds(m.Name, words(*without))
+
+
+variables: Strategy = st.builds(m.Variable, words())
+type_names: Strategy = st.builds(m.Name, st.sampled_from(TYPES))
+fields: Strategy = st.builds(m.Field, words(), words())
+
+# Expressions ------------------------------------------------------------------------------------
+
+floats = st.floats(allow_nan=False, allow_infinity=False).map(repr)
+literals: Strategy = _brief(
+    st.one_of(
+        st.builds(m.Literal, st.just("string"), texts),
+        st.builds(m.Literal, st.just("int"), st.integers(-(2**63), 2**63 - 1).map(str)),
+        st.builds(m.Literal, st.just("float"), floats),
+        st.builds(m.Literal, st.just("bool"), st.sampled_from(["true", "false"])),
+        st.builds(m.Literal, st.sampled_from(["date", "datetime"]), texts),
+    )
+)
+null = st.just(m.Literal("null", "null"))
+lists: Strategy = st.builds(m.ListLiteral, st.lists(literals | null, max_size=3).map(tuple))
+now = st.just(m.Now())
+values: Strategy = _brief(st.one_of(variables, literals, null, lists, now))
+aliases: Strategy = st.builds(m.Alias, words("true", "false"))
+
+
+def _calls(arguments: Strategy) -> Strategy:
+    two = st.tuples(arguments, arguments)
+    more = st.tuples(arguments, arguments, arguments)
+    return st.one_of(
+        st.builds(m.Call, st.sampled_from(["search", "match_text", "bm25", "fuzzy"]), two),
+        st.builds(m.Call, st.just("fuzzy"), more),
+        rankings(arguments),
+        st.builds(m.Call, st.just("rrf"), st.tuples(rankings(arguments), rankings(arguments))),
+        st.builds(
+            m.Aggregate,
+            st.sampled_from(["count", "sum", "avg", "min", "max", "collect"]),
+            arguments,
+            st.booleans(),
+        ),
+    )
+
+
+def rankings(arguments: Strategy) -> Strategy:
+    """`nearest(..)` and `bm25(..)`."""
+    nearest = st.builds(m.Call, st.just("nearest"), st.tuples(fields, arguments))
+    return nearest | st.builds(m.Call, st.just("bm25"), st.tuples(arguments, arguments))
+
+
+_simple: Strategy = st.one_of(variables, fields, literals, lists, now, aliases)
+expressions: Strategy = _brief(_simple | _calls(_simple | _calls(_simple)))
+text_calls: Strategy = st.builds(
+    m.Call, st.sampled_from(["search", "match_text", "fuzzy"]), st.tuples(_simple, _simple)
+)
+operands: Strategy = _brief(
+    st.one_of(variables, fields, literals, null, lists, now, _calls(_simple))
+)
+
+# Conditions -------------------------------------------------------------------------------------
+
+COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+atoms: Strategy = _brief(
+    st.one_of(
+        st.builds(
+            m.Comparison,
+            operands,
+            st.sampled_from([*COMPARISONS, "contains", "starts_with"]),
+            operands,
+        ),
+        st.builds(m.Membership, operands, lists | variables),
+        st.builds(m.IsNull, operands, st.booleans()),
+        st.builds(m.TextMatch, text_calls),
+    )
+)
+_properties: Strategy = st.builds(m.Alias, words("not"))
+row_atoms: Strategy = _brief(
+    st.one_of(
+        st.builds(m.Comparison, st.builds(m.Alias, words()), st.sampled_from(COMPARISONS), values),
+        st.builds(m.Membership, _properties, lists | variables),
+        st.builds(m.IsNull, _properties, st.booleans()),
+    )
+)
+
+
+def flat(kind: type[m.And] | type[m.Or], items: list[Any]) -> Any:
+    """A combination without combinations of the same kind directly in it."""
+    spread = [x for item in items for x in (item.items if isinstance(item, kind) else [item])]
+    return kind(tuple(spread))
+
+
+def combined(leaves: Strategy) -> Strategy:
+    """Conditions over the given atoms."""
+
+    def grow(inner: Strategy) -> Strategy:
+        several = st.lists(inner, min_size=2, max_size=3)
+        return st.one_of(
+            st.builds(m.Not, inner),
+            several.map(functools.partial(flat, m.And)),
+            several.map(functools.partial(flat, m.Or)),
+        )
+
+    return st.recursive(leaves, grow, max_leaves=6)
+
+
+conditions: Strategy = _brief(combined(atoms))
+row_conditions: Strategy = _brief(combined(row_atoms))
+
+# Clauses ----------------------------------------------------------------------------------------
+
+bindings: Strategy = _brief(
+    st.builds(
+        m.Binding,
+        variables,
+        type_names,
+        st.lists(st.builds(m.InlinePredicate, names(), values), max_size=3).map(tuple),
+    )
+)
+hops: Strategy = st.builds(m.Hops, st.integers(0, 9), st.none() | st.integers(0, 9))
+
+
+def _alternatives(*without: str) -> Strategy:
+    """Edge words of which the first is none of `without`."""
+    first = st.tuples(names("not", *without))
+    more = st.lists(names("not"), max_size=2).map(tuple)
+    return st.tuples(first, more).map(lambda both: both[0] + both[1])
+
+
+traversals: Strategy = _brief(
+    st.one_of(
+        st.builds(m.Traversal, variables, _alternatives(*PAIRING), variables, st.just(False)),
+        st.builds(m.Traversal, variables, _alternatives(), variables, st.just(False), hops),
+        st.builds(
+            m.Traversal, variables, _alternatives(), variables, st.just(True), hops | st.none()
+        ),
+        st.builds(
+            m.Traversal,
+            variables,
+            _alternatives(),
+            variables,
+            st.booleans(),
+            hops | st.none(),
+            variables,
+        ),
+    )
+)
+pairs: Strategy = st.builds(
+    m.WordPair, variables, st.builds(m.Name, st.sampled_from(PAIRING)), variables
+)
+plain_clauses: Strategy = _brief(
+    st.one_of(
+        bindings, traversals, pairs, st.builds(m.Filter, conditions), st.builds(m.Filter, atoms)
+    )
+)
+
+
+def _blocks(inner: Strategy) -> Strategy:
+    several = st.lists(inner, min_size=1, max_size=3).map(tuple)
+    return st.builds(m.Negation, several) | st.builds(m.OptionalMatch, several)
+
+
+clauses: Strategy = _brief(st.recursive(plain_clauses, _blocks, max_leaves=4))
+
+# Queries ----------------------------------------------------------------------------------------
+
+projections: Strategy = st.builds(m.Projection, expressions, st.none() | names())
+
+
+def _is_nearest(node: Any) -> bool:
+    return isinstance(node, m.Call) and node.function == "nearest"
+
+
+orderings: Strategy = st.builds(m.Ordering, expressions) | st.builds(
+    m.Ordering,
+    expressions.filter(lambda e: not _is_nearest(e)),
+    st.sampled_from(["asc", "desc"]),
+)
+amounts: Strategy = st.none() | variables
+amounts |= st.builds(m.Literal, st.just("int"), st.integers(0, 10**6).map(str))
+reads: Strategy = _brief(
+    st.builds(
+        m.ReadBody,
+        st.lists(clauses, min_size=1, max_size=4).map(tuple),
+        st.lists(projections, min_size=1, max_size=4).map(tuple),
+        st.lists(orderings, max_size=3).map(tuple),
+        amounts,
+        amounts,
+        st.booleans(),
+    )
+)
+_assigned: Strategy = st.lists(st.builds(m.Assignment, names(), values), min_size=1, max_size=4)
+statements: Strategy = st.one_of(
+    st.builds(m.Insert, type_names, _assigned.map(tuple)),
+    st.builds(m.Update, type_names, _assigned.map(tuple), row_conditions),
+    st.builds(m.Delete, type_names, row_conditions),
+)
+writes: Strategy = _brief(
+    st.builds(m.WriteBody, st.lists(statements, min_size=1, max_size=3).map(tuple))
+)
+
+_scalars = st.sampled_from([s for s in ScalarType if s is not ScalarType.VECTOR])
+types: Strategy = st.builds(PropertyType, _scalars, st.booleans(), st.booleans())
+types |= st.builds(
+    PropertyType,
+    st.just(ScalarType.VECTOR),
+    st.booleans(),
+    vector_dim=st.integers(1, 4096),
+)
+parameters: Strategy = st.builds(m.Parameter, words(), types, st.none() | literals | null | lists)
+
+
+def queries(bodies: Strategy = reads | writes) -> Strategy:
+    """Whole queries."""
+    notes = st.none() | texts
+    given = st.lists(parameters, max_size=3).map(tuple)
+    return st.builds(m.Query, names(), given, bodies, notes, notes)
+
+
+def query_files() -> Strategy:
+    """Files of a few queries; names may repeat."""
+    return st.builds(m.QueryFile, st.lists(queries(), max_size=3).map(tuple))

@@ -1,0 +1,105 @@
+"""Identity over the life of a schema, and at its birth. Single changes are in `cases/migrate`."""
+
+import pytest
+
+from omnigraph.errors import IdentityError
+from omnigraph.lang.schema import compile_schema
+from omnigraph.lang.schema.identity import inert_hints, new_identity, resolve_identity
+from omnigraph.lang.schema.ir import SchemaIR, ir_hash, key_order
+from omnigraph.lang.schema.migrate import plan_migration
+
+DOMAIN = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
+OTHER = "01J00000000000000000000000"
+
+
+def _history(*texts: str) -> SchemaIR:
+    ir = new_identity(compile_schema(texts[0]), DOMAIN)
+    for text in texts[1:]:
+        ir = resolve_identity(ir, compile_schema(text)).ir
+    return ir
+
+
+def test_dropped_and_declared_again_is_a_new_type_with_a_new_table() -> None:
+    first = _history("node A { x: I32 } node B {}").identity("node", "A")
+    again = _history("node A { x: I32 } node B {}", "node B {}", "node A { x: I32 } node B {}")
+    second = again.identity("node", "A")
+    assert second.type_id > first.type_id
+    assert second.table_incarnation_id != first.table_incarnation_id
+    assert set(dict(second.properties).values()).isdisjoint(dict(first.properties).values())
+    assert again.type_id("node", "B") == _history("node A { x: I32 } node B {}").type_id(
+        "node", "B"
+    )
+
+
+def test_a_dropped_property_comes_back_as_another_one() -> None:
+    ir = _history("node A { x: I32 }", "node A {}", "node A { x: I32 }")
+    assert ir.property_id("node", "A", "x") == 4
+
+
+def test_a_key_keeps_its_order_over_any_renames() -> None:
+    texts = [
+        "node A { a: I32  b: I32  @key(a, b) }",
+        'node A { z: I32 @rename_from("a")  b: I32  @key(z, b) }',
+        'node A { z: I32  y: I32 @rename_from("b")  @key(z, y) }',
+        'node C @rename_from("A") { z: I32  y: I32  @key(z, y) }',
+    ]
+    assert key_order(_history(*texts), "C") == ("z", "y")
+    assert key_order(_history("node C { z: I32  y: I32  @key(z, y) }"), "C") == ("y", "z")
+
+
+def test_a_type_without_key_has_no_key_order() -> None:
+    assert key_order(_history("node A { x: I32 }"), "A") == ()
+
+
+def test_same_meaning_and_domain_give_the_same_record() -> None:
+    one = new_identity(compile_schema("node B { x: I32 } node A {}"), DOMAIN)
+    other = new_identity(compile_schema('node A {} node B @rename_from("Z") { x: I32 }'), DOMAIN)
+    assert ir_hash(one) == ir_hash(other)
+    assert ir_hash(one) != ir_hash(
+        new_identity(compile_schema("node B { x: I32 } node A {}"), OTHER)
+    )
+
+
+def test_hints_at_birth_have_no_effect_and_are_reported() -> None:
+    catalog = compile_schema(
+        'interface I { x: I32 @rename_from("w") }\nnode A @rename_from("B") implements I {}'
+    )
+    assert new_identity(catalog, DOMAIN).next_identity_id == 6
+    found = inert_hints(catalog, "new.pg")
+    assert [(one.line, one.column, one.code) for one in found] == [
+        (1, 15, "inert_initialization_rename_hint"),
+        (2, 1, "inert_initialization_rename_hint"),
+    ]
+    assert all((one.severity, one.kind) == ("warning", "identity") for one in found)
+
+
+def test_an_error_shows_the_text_with_its_name() -> None:
+    before = new_identity(compile_schema("node A {}"), DOMAIN)
+    text = 'node A {}\nnode B @rename_from("Nope") {}'
+    with pytest.raises(IdentityError) as caught:
+        plan_migration(before, compile_schema(text), name="next.pg")
+    assert str(caught.value).startswith("next.pg:2:1: error: @rename_from on node:B")
+    assert 'node B @rename_from("Nope") {}' in str(caught.value)
+
+
+def test_a_refused_plan_becomes_an_error_that_quotes_its_first_refusal() -> None:
+    plan = plan_migration(
+        compile_schema("node A { x: String  y: I32 }"), compile_schema("node A { x: I32  y: Bool }")
+    )
+    error = plan.refusal()
+    assert error is not None
+    assert str(error) == "[OG-MF-106] node:A.x: String cannot become I32 (and 1 more)"
+    assert [step["code"] for step in error.to_json()["steps"]] == ["OG-MF-106", "OG-MF-106"]
+
+
+def test_the_json_of_a_plan() -> None:
+    plan = plan_migration(
+        compile_schema("node A {}"), compile_schema('node A @rename_from("Z") {}\nnode B {}')
+    )
+    found = plan.to_json()
+    assert list(found) == ["supported", "step_count", "steps", "warnings"]
+    assert (found["supported"], found["step_count"]) == (True, 1)
+    assert found["steps"] == [
+        {"kind": "add_type", "type_kind": "node", "name": "B", "tier": "safe"}
+    ]
+    assert [one["code"] for one in found["warnings"]] == ["ignored_exact_match_rename_hint"]

@@ -1,0 +1,118 @@
+"""What holds for every pair of schemas, whatever they are."""
+
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+
+from omnigraph.errors import IdentityError
+from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.schema.codes import CODES
+from omnigraph.lang.schema.identity import new_identity, resolve_identity
+from omnigraph.lang.schema.ir import SchemaIR, ir_hash, types_of
+from omnigraph.lang.schema.migrate import (
+    MigrationPlan,
+    UnsupportedChange,
+    describe_step,
+    plan_migration,
+)
+from omnigraph.lang.schema.shape import compact, shape, shape_hash
+
+from .apply_steps import apply_steps, sorted_constraints, without_positions
+from .catalogs import catalogs, neighbours
+
+DOMAIN = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
+
+
+def _planned(before: Catalog, after: Catalog) -> MigrationPlan:
+    try:
+        return plan_migration(new_identity(before, DOMAIN), after)
+    except IdentityError:
+        assume(False)
+        raise
+
+
+@given(catalogs())
+def test_nothing_to_do_from_a_schema_to_itself(catalog: Catalog) -> None:
+    ir = new_identity(catalog, DOMAIN)
+    plan = plan_migration(ir, catalog)
+    assert (plan.supported, plan.steps, plan.warnings) == (True, (), ())
+    assert ir_hash(plan.ir) == ir_hash(ir)
+
+
+@given(neighbours())
+def test_a_plan_is_deterministic_and_leads_to_the_desired_schema(
+    pair: tuple[Catalog, Catalog],
+) -> None:
+    before, after = pair
+    plan, again = _planned(before, after), _planned(before, after)
+    assert compact(plan.to_json()) == compact(again.to_json())
+    assert ir_hash(plan.ir) == ir_hash(again.ir)
+    assert shape_hash(plan.ir.catalog) == shape_hash(after)
+    assert plan.steps or shape_hash(before) == shape_hash(after)
+    assert SchemaIR.from_json(plan.ir.to_json()) == plan.ir
+    _assert_numbers_follow_names(new_identity(before, DOMAIN), plan.ir)
+
+
+def _assert_numbers_follow_names(old: SchemaIR, new: SchemaIR) -> None:
+    names = {(one.kind, one.name) for one in types_of(new.catalog)}
+    for was in (one for one in old.types if (one.kind, one.name) in names):
+        now = new.identity(was.kind, was.name)
+        assert (was.type_id, was.table_incarnation_id) == (now.type_id, now.table_incarnation_id)
+        both = dict(was.properties).keys() & dict(now.properties).keys()
+        assert all(dict(was.properties)[p] == dict(now.properties)[p] for p in both)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(neighbours())
+def test_carrying_out_a_supported_plan_gives_the_desired_shape(
+    pair: tuple[Catalog, Catalog],
+) -> None:
+    before, after = pair
+    plan = _planned(before, after)
+    assume(plan.supported)
+    steps = plan.to_json()["steps"]
+    for step in steps:
+        event(step["kind"])
+    found = apply_steps(shape(before), steps, shape(after))
+    assert without_positions(found) == without_positions(sorted_constraints(shape(after)))
+
+
+@given(neighbours(), st.booleans())
+def test_steps_carry_tier_code_and_a_line(pair: tuple[Catalog, Catalog], loss: bool) -> None:
+    before, after = pair
+    _planned(before, after)
+    plan = plan_migration(before, after, allow_data_loss=loss)
+    for step in plan.steps:
+        assert step.code is None or step.code in CODES
+        assert (step.code is None) == (step.severity is None)
+        assert "\n" not in describe_step(step)
+        if isinstance(step, UnsupportedChange):
+            assert step.code is not None
+        if step.tier != "safe":
+            assert step.code is not None
+    refused = [step for step in plan.steps if isinstance(step, UnsupportedChange)]
+    assert plan.supported == (not refused)
+    assert (plan.refusal() is None) == plan.supported
+
+
+def _numbers(ir: SchemaIR) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for one in ir.types:
+        found[one.type_id] = f"type of {one.kind}"
+        if one.table_incarnation_id is not None:
+            found[one.table_incarnation_id] = f"table of {one.type_id}"
+        found |= {number: f"property of {one.type_id}" for _, number in one.properties}
+    return found
+
+
+@given(st.lists(catalogs(), min_size=2, max_size=5))
+def test_numbers_are_never_reused(history: list[Catalog]) -> None:
+    ir = new_identity(history[0], DOMAIN)
+    meaning = _numbers(ir)
+    gone: set[int] = set()
+    for catalog in history[1:]:
+        last, ir = ir, resolve_identity(ir, catalog).ir
+        now = _numbers(ir)
+        assert ir.next_identity_id >= last.next_identity_id
+        gone |= _numbers(last).keys() - now.keys()
+        assert not gone & now.keys()
+        assert all(meaning.setdefault(number, what) == what for number, what in now.items())

@@ -1,0 +1,152 @@
+"""Ids, time and randomness: order, uniqueness and repeatability."""
+
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnigraph import ids
+from omnigraph.errors import InputError
+
+NEW_YEAR = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+def test_ulids_grow_strictly_even_within_a_millisecond() -> None:
+    made = [ids.new_ulid() for _ in range(5000)]
+    assert made == sorted(set(made))
+    assert all(ids.is_ulid(one) for one in made)
+
+
+def test_ulids_of_many_threads_are_all_different() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        blocks = list(pool.map(lambda _: [ids.new_ulid() for _ in range(500)], range(8)))
+    assert len({one for block in blocks for one in block}) == 4000
+    assert all(block == sorted(block) for block in blocks)
+
+
+def test_ulids_grow_when_the_clock_goes_back() -> None:
+    with ids.fixed(NEW_YEAR) as clock:
+        first = ids.new_ulid()
+        clock.advance(hours=-1)
+        second = ids.new_ulid()
+        clock.advance(hours=2)
+        third = ids.new_ulid()
+    assert first < second < third
+    assert ids.ulid_time(second) == NEW_YEAR
+    assert ids.ulid_time(third) == NEW_YEAR + timedelta(hours=1)
+
+
+def test_ulids_count_over_into_the_next_millisecond(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ids.fixed(NEW_YEAR):
+        monkeypatch.setattr(ids._current, "random", lambda n: b"\xff" * n)
+        full, over = ids.new_ulid(), ids.new_ulid()
+    assert full.endswith("Z" * 16)
+    assert over.endswith("0" * 16)
+    assert ids.ulid_time(over) == NEW_YEAR + timedelta(milliseconds=1)
+
+
+def test_a_ulid_before_1970_is_still_a_ulid() -> None:
+    with ids.fixed(datetime(1960, 1, 1, tzinfo=UTC)):
+        assert ids.is_ulid(ids.new_ulid())
+
+
+def _ulid_to(answers: "multiprocessing.SimpleQueue[str]") -> None:
+    answers.put(ids.new_ulid())
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fork beside threads, on purpose
+def test_a_forked_child_does_not_count_on_from_its_parent() -> None:
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    with ids.fixed(NEW_YEAR, seed=1):
+        ids.new_ulid()
+        child = context.Process(target=_ulid_to, args=(answers,))
+        child.start()
+        theirs = answers.get()
+        child.join()
+        assert theirs != ids.new_ulid()
+
+
+@given(st.text(max_size=30) | st.from_regex(r"\A[0-9A-Z]{26}\Z"))
+def test_only_canonical_ulids_are_ulids(text: str) -> None:
+    canonical = len(text) == 26 and set(text) <= set("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+    assert ids.is_ulid(text) == (canonical and text[0] in "01234567")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "01J", "01j8zc9q3m0000000000000000", "01J8ZC9Q3M000000000000000U", "8" + "Z" * 25],
+)
+def test_what_is_no_ulid_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="not a ULID"):
+        ids.check_ulid(text)
+
+
+def test_a_ulid_of_the_far_future_has_no_date() -> None:
+    with pytest.raises(InputError, match="9999"):
+        ids.ulid_time("7" + "Z" * 25)
+
+
+@given(st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC)))
+def test_a_ulid_knows_when_it_was_made(moment: datetime) -> None:
+    with ids.fixed(moment):
+        assert ids.ulid_time(ids.new_ulid()) == ids.now()
+
+
+def draws() -> Iterator[object]:
+    yield ids.now()
+    yield ids.new_ulid()
+    yield ids.nonce()
+    yield ids.random_bytes(4)
+    yield ids.random_fraction()
+    yield ids.monotonic()
+
+
+def test_fixed_runs_repeat_and_seeds_differ() -> None:
+    runs = []
+    for seed in (1, 1, 2):
+        with ids.fixed(NEW_YEAR, seed=seed):
+            runs.append(list(draws()))
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+
+
+def test_time_stands_still_until_it_is_moved() -> None:
+    with ids.fixed(NEW_YEAR) as clock:
+        assert ids.now() == ids.now() == NEW_YEAR
+        clock.advance(milliseconds=1, microseconds=999)
+        assert ids.now() == NEW_YEAR + timedelta(milliseconds=1)
+        assert ids.now_micros() % 1_000_000 == 1999
+        assert ids.now_millis() == ids.now_micros() // 1000
+        assert ids.monotonic() == pytest.approx(0.001999)
+
+
+def test_the_real_clock_comes_back_even_after_an_error() -> None:
+    with pytest.raises(RuntimeError), ids.fixed(NEW_YEAR):
+        raise RuntimeError
+    assert ids.now() > NEW_YEAR + timedelta(days=1)
+
+
+def test_a_clock_can_be_shared_and_blocks_nest() -> None:
+    clock = ids.ManualClock(NEW_YEAR)
+    with ids.fixed(clock):
+        clock.advance(days=1)
+        with ids.fixed():
+            assert ids.now() == datetime(1970, 1, 1, tzinfo=UTC)
+        assert ids.now() == NEW_YEAR + timedelta(days=1)
+
+
+def test_time_is_utc_in_whole_milliseconds() -> None:
+    moment = ids.now()
+    assert moment.tzinfo is UTC
+    assert moment.microsecond % 1000 == 0
+    assert ids.monotonic() <= ids.monotonic()
+
+
+def test_nonces_differ() -> None:
+    assert len({ids.nonce() for _ in range(100)}) == 100
+    assert len(ids.nonce()) == 32
