@@ -17,7 +17,7 @@ from . import names, refs
 from .intent import Intent
 from .line import Line, line_of
 from .log import Log
-from .manifest import Opened, create_manifest, is_newest, swap_state
+from .manifest import Opened, create_manifest, is_newest, manifest_exists, swap_state
 from .refs import Ref
 from .state import Head, State
 
@@ -60,7 +60,8 @@ def finish_create(store: Store, intent: Intent, state: State, number: int) -> Re
     """Write the manifest, then take the name; whoever is cut off between leaves garbage only."""
     creates = intent.creates or ids.new_ulid()
     head = Head(intent.base_commit, creates, fork=intent.base_commit)
-    create_manifest(store, creates, replace(state, head=head))
+    if not manifest_exists(store, creates):
+        create_manifest(store, creates, replace(state, head=head))
     fork = intent.base_commit
     ref = Ref(intent.facts["name"], creates, number, intent.branch, fork)
     try:

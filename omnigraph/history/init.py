@@ -21,7 +21,7 @@ from .state import Head, State
 def init_graph(store: Store, contract: Contract, *, force: bool = False) -> Opened:
     """Make a graph at an empty root. `force` takes over the claim of an init that was cut off."""
     if manifest_exists(store):
-        raise AlreadyExists(f"there is a graph at {store.root.uri} already", code_hint="init")
+        raise AlreadyExists(f"there is a graph at {store.root.uri} already")
     probe_create_if_absent(store)
     _claim(store, force)
     commit_id = ids.new_ulid()

@@ -58,8 +58,13 @@ def publish_long(
     return finish(line, intent, plan)
 
 
-def finish(line: Line, intent: Intent, plan: PublishPlan) -> Commit:
-    """Publish a confirmed operation; who cannot publishes the refusal, and then says why."""
+def finish(
+    line: Line, intent: Intent, plan: PublishPlan, settled: Callable[[], object] = lambda: None
+) -> Commit:
+    """Publish a confirmed operation; who cannot publishes the refusal, and then says why.
+
+    `settled` runs when the outcome is in the log, before the intent goes.
+    """
     signature = signature_of(intent)
     identity = (intent.commit_id or "", intent.created_at)
     offered = False
@@ -79,6 +84,7 @@ def finish(line: Line, intent: Intent, plan: PublishPlan) -> Commit:
     except Conflict:
         refuse(line, intent)
         raise
+    settled()
     intents.retire(line.store, intent)
     if landed is None or landed.operation == REFUSED:
         raise ReadSetConflict(member="tables", expected=intent.base_commit)

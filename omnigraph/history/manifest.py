@@ -34,6 +34,11 @@ def create_manifest(store: Store, ulid: str, state: State) -> Opened:
     return Opened(state, cells.create_cell(store, location, to_rows(state)))
 
 
+def manifest_exists(store: Store, ulid: str = layout.MAIN) -> bool:
+    """Whether a branch has a manifest: one listing."""
+    return bool(store.objects.list(f"{layout.manifest_directory(ulid)}/_versions"))
+
+
 def read_manifest(store: Store, ulid: str = layout.MAIN, version: int | None = None) -> Opened:
     """The state of a branch, newest or at a manifest version: one listing and two reads."""
     location = layout.manifest_directory(ulid)

@@ -4,6 +4,9 @@ Nothing waits for this. It runs at a read-write open and now and then before a w
 twice changes nothing, and only intents whose lease has run out are touched.
 """
 
+from dataclasses import replace
+from typing import Any
+
 from omnigraph.errors import Conflict, NotFound
 from omnigraph.storage.store import Store
 
@@ -14,9 +17,9 @@ from .branches import finish_create
 from .intent import Intent, Pending
 from .line import Line, line_of
 from .log import Log
-from .long import finish, plan_from_json, refuse
+from .long import finish, plan_from_json
 from .manifest import read_manifest
-from .plan import WriteTxn
+from .plan import PublishPlan, WriteTxn
 from .state import State
 
 
@@ -53,14 +56,14 @@ def _finish_publish(store: Store, intent: Intent) -> Outcome:
         intents.retire(store, intent)
         return outcome
     try:
-        finish(line, intent, _plan(store, line, intent, facts))
-    except (Conflict, NotFound):
-        refuse(line, intent)
+        outcome = lambda: record(store, intent, "finished")  # noqa: E731 - one line, one use
+        finish(line, intent, _plan(store, line, intent, facts), outcome)
+    except Conflict:
         return record(store, intent, "refused")
     return record(store, intent, "finished")
 
 
-def _plan(store: Store, line: Line, intent: Intent, facts: dict[str, object]) -> object:
+def _plan(store: Store, line: Line, intent: Intent, facts: dict[str, Any]) -> PublishPlan:
     txn = WriteTxn(store, line.name, line.base(), intent.commit_id or "", intent.created_at)
     return plan_from_json(facts, txn)
 
@@ -72,10 +75,12 @@ def _finish_creation(store: Store, intent: Intent) -> Outcome:
     taken = number % 2 == 1
     if state is None or taken:
         ours = taken and refs.find_ref(store, name).ulid == intent.creates
+        outcome = record(store, intent, "finished" if ours else "discarded")
         intents.retire(store, intent)
-        return record(store, intent, "finished" if ours else "discarded")
+        return outcome
+    outcome = record(store, intent, "finished")
     finish_create(store, intent, state, number + 1)
-    return record(store, intent, "finished")
+    return outcome
 
 
 def _forked_state(store: Store, intent: Intent) -> State | None:
@@ -84,6 +89,4 @@ def _forked_state(store: Store, intent: Intent) -> State | None:
         tables, schema = Log(store, source).state_of(intent.base_commit)
     except NotFound:
         return None
-    from dataclasses import replace
-
     return replace(source, tables=tables, schema=schema)
