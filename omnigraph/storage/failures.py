@@ -5,17 +5,15 @@ places and keys. What proves nothing is `unknown`.
 """
 
 import errno
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-
-from lance.commit import CommitConflictError
 
 from omnigraph.errors import Effect, StorageError, StorageKind, redact_text
 
 Kinds = Mapping[type[BaseException], StorageKind]
 
 _KINDS: Kinds = {
-    CommitConflictError: "precondition",
     FileExistsError: "precondition",
     FileNotFoundError: "not_found",
     NotADirectoryError: "configuration",
@@ -81,12 +79,20 @@ def reported(effect: Effect, kinds: Kinds | None = None) -> Iterator[None]:
 
 
 def _kind(error: BaseException, kinds: Kinds) -> StorageKind:
+    if _lost_swap(error):
+        return "precondition"
     for one in type(error).__mro__:
         found = kinds.get(one) or _KINDS.get(one)
         if found is not None:
             return found
     number = error.errno if isinstance(error, OSError) else None
     return _NUMBERS.get(number, "unknown") if number is not None else "unknown"
+
+
+def _lost_swap(error: BaseException) -> bool:
+    # Lance takes long to import, and what nobody imported cannot have been raised.
+    lance = sys.modules.get("lance.commit")
+    return lance is not None and isinstance(error, lance.CommitConflictError)
 
 
 def _reason(error: BaseException) -> str:

@@ -8,10 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 import obstore
 from obstore import exceptions as refused
 from obstore.store import S3Store
+
+from omnigraph.errors import StorageError
 
 from .failures import Kinds, reported
 from .objects import Found
@@ -37,9 +40,9 @@ _KINDS: Kinds = {
     refused.UnknownConfigurationKeyError: "configuration",
     # Everything else, from a refused connection to a wrong region, has this one type.
     refused.BaseError: "unknown",
-    # What the settings of a client are refused with.
-    ValueError: "configuration",
 }
+# Making a client asks nothing of a store: whatever fails then is a matter of its settings.
+_SETTINGS: Kinds = {refused.BaseError: "configuration", ValueError: "configuration"}
 # obstore raises the built-in exception for the type that it has itself.
 _ABSENT = (FileNotFoundError, refused.NotFoundError)
 # A control object is small: who waits longer than this waits for a store that is not there.
@@ -57,7 +60,8 @@ class S3Backend:
     def connect(cls, root: Root) -> "S3Backend":
         """A client for a root. Nothing is asked of the store yet."""
         bucket, _, prefix = root.path.partition("/")
-        with reported("none", _KINDS):
+        _check_endpoint(root.options)
+        with reported("none", _SETTINGS):
             store = S3Store(
                 bucket,
                 prefix=prefix,
@@ -105,6 +109,21 @@ class S3Backend:
                     # A root that was copied from a disk may hold leftovers of a crash.
                     if "#" not in one["path"].rpartition("/")[2]:
                         yield Found(one["path"], one["size"], one["last_modified"])
+
+
+def _check_endpoint(options: Mapping[str, str]) -> None:
+    """Refuse what the client would panic about, or report as a request that failed."""
+    endpoint = options.get("aws_endpoint", "https://s3")
+    parts = urlsplit(endpoint)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise _misconfigured("AWS_ENDPOINT_URL is no http or https address", "give a full address")
+    if parts.scheme == "http" and options.get("allow_http") != "true":
+        reason = "AWS_ENDPOINT_URL is not encrypted (http), which is not allowed"
+        raise _misconfigured(reason, "use https, or set AWS_ALLOW_HTTP=true")
+
+
+def _misconfigured(reason: str, hint: str) -> StorageError:
+    return StorageError(kind="configuration", reason=reason, effect="none", hint=hint)
 
 
 def _config(options: Mapping[str, str]) -> Any:

@@ -161,7 +161,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             _wait(rule)
         time.sleep(proxy.latency_ms / 1000)
         end = next((rule for rule in rules if rule.deed not in ("hold", "delay")), None)
-        answer = self._forward() if end is None or end.forward else None
+        answer = self._forward() if end is None or end.forward else self._drain()
         forwarded = answer.status if answer is not None else None
         status = _told(end, forwarded)
         seen = Seen(method, key, status, forwarded, begun, time.monotonic(), in_flight, retry)
@@ -189,6 +189,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         except (OSError, http.client.HTTPException):
             connection.close()
             return None
+
+    def _drain(self) -> None:
+        """Take the request without sending it on; a body left unread would spoil the answer."""
+        for _ in self._body():
+            pass
 
     def _body(self) -> Iterator[bytes]:
         """The body as it is sent on: the same bytes, chunk marks included."""
@@ -225,10 +230,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _send_own(self, status: int) -> None:
         self.send_response_only(status)
         self.send_header("Content-Length", str(len(_ERROR)))
-        # The body of the request may be unread: this connection is of no further use.
-        self.send_header("Connection", "close")
         self.end_headers()
-        self.close_connection = True
         if self.command != "HEAD":
             self.wfile.write(_ERROR)
         self.wfile.flush()

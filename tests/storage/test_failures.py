@@ -1,0 +1,89 @@
+"""A failure is classified by its type and its number; what it says decides nothing."""
+
+import errno
+import os
+
+import pytest
+from lance.commit import CommitConflictError
+
+from omnigraph.errors import StorageError, StorageKind, Transient
+from omnigraph.storage.failures import reported, storage_failure
+
+SECRET = "https://key:hush@store.example/bucket/x?X-Amz-Signature=hush"
+
+
+def numbered(number: int) -> OSError:
+    return OSError(number, os.strerror(number))
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (CommitConflictError("lost"), "precondition"),
+        (FileExistsError(), "precondition"),
+        (FileNotFoundError(), "not_found"),
+        (PermissionError(), "configuration"),
+        (NotImplementedError(), "configuration"),
+        (ConnectionResetError(), "transient"),
+        (ConnectionRefusedError(), "transient"),
+        (TimeoutError(), "transient"),
+        (numbered(errno.ENOSPC), "configuration"),
+        (numbered(errno.EDQUOT), "configuration"),
+        (numbered(errno.EROFS), "configuration"),
+        (numbered(errno.EBUSY), "transient"),
+        (numbered(errno.EIO), "unknown"),
+        (OSError("a timeout: permission denied, not found, no space left"), "unknown"),
+        (ValueError("not found"), "unknown"),
+        (RuntimeError(), "unknown"),
+    ],
+    ids=repr,
+)
+def test_the_kind_follows_from_the_type(error: Exception, kind: StorageKind) -> None:
+    found = storage_failure(error)
+    assert (found.kind, found.effect) == (kind, "unknown")
+    assert isinstance(found, Transient) == (kind == "transient")
+
+
+def test_a_more_exact_type_wins() -> None:
+    class LateError(TimeoutError):
+        pass
+
+    assert storage_failure(LateError(), kinds={LateError: "permanent"}).kind == "permanent"
+    assert storage_failure(TimeoutError(), kinds={LateError: "permanent"}).kind == "transient"
+
+
+def test_a_read_has_no_effect() -> None:
+    assert storage_failure(TimeoutError(), effect="none").effect == "none"
+
+
+def test_what_is_typed_already_passes() -> None:
+    error = StorageError(kind="permanent")
+    assert storage_failure(error) is error
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"cannot read {SECRET}",
+        f"cannot read\n{SECRET}",
+        "403 Forbidden: <?xml?><Error><AWSAccessKeyId>hush</AWSAccessKeyId></Error>",
+    ],
+)
+def test_nothing_secret_is_told(text: str) -> None:
+    found = storage_failure(OSError(text))
+    assert "hush" not in f"{found} {found.details}"
+
+
+def test_a_dump_is_cut() -> None:
+    assert len(str(storage_failure(OSError("x" * 10_000)))) < 400
+
+
+def test_an_error_of_the_system_stays_the_cause() -> None:
+    with pytest.raises(StorageError) as caught, reported("none"):
+        raise numbered(errno.ENOSPC)
+    assert isinstance(caught.value.__cause__, OSError)
+
+
+def test_other_errors_pass() -> None:
+    with pytest.raises(KeyError), reported("none"):
+        raise KeyError
