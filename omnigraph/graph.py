@@ -132,9 +132,7 @@ class Branches:
     def __contains__(self, name: object) -> bool:
         return name in list(iter(self))
 
-    def create(
-        self, name: str, *, from_: str | None = None, commit: str | None = None
-    ) -> Graph:
+    def create(self, name: str, *, from_: str | None = None, commit: str | None = None) -> Graph:
         """A new branch from the head of a branch (this one by default) or from a past commit."""
         graph = self.graph
         graph._writable()
@@ -177,7 +175,7 @@ def open(
     read_only: bool = False,
     durability: Durability = "fsync",
 ) -> Graph:
-    """Open a graph. A read-write open settles what a cut-off operation left; read-only writes nothing."""
+    """Open a graph. Read-write settles what a cut-off operation left; read-only writes nothing."""
     store = open_store(_text(uri), durability=durability)
     line = branches.open_line(store, branch)
     if not read_only:

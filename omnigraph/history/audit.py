@@ -47,7 +47,12 @@ class Outcome:
 def record(store: Store, intent: Intent, kind: Kind) -> Outcome:
     """Write down how an intent ended; the first record of an operation stands."""
     outcome = Outcome(
-        intent.id, kind, intent.operation, intent.branch, intent.actor, intent.commit_id,
+        intent.id,
+        kind,
+        intent.operation,
+        intent.branch,
+        intent.actor,
+        intent.commit_id,
         ids.now_micros(),
     )
     store.objects.create_json(f"{layout.AUDIT}/{intent.id}.json", outcome.to_json())

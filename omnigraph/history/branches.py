@@ -104,7 +104,7 @@ def _guarded(
 
 
 def _past_state(store: Store, state: State, commit_id: str) -> State:
-    """The state of a past commit with the log of the branch, which holds more than its ancestors."""
+    """The state of a past commit, with the whole log of the branch: more than it stands on."""
     tables, schema = Log(store, state).state_of(commit_id)
     for one in tables.values():
         store.open(one.location, one.lance_version)

@@ -6,6 +6,7 @@ that the next init passes over; after it the graph is there.
 
 from omnigraph import ids
 from omnigraph.errors import AlreadyExists, InitializationClaimed, InitializationCommitted
+from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.storage import arrow, layout
 from omnigraph.storage.probe import probe_create_if_absent
@@ -46,7 +47,8 @@ def _claim(store: Store, force: bool) -> None:
 
 def _create_tables(store: Store, ir: SchemaIR, commit_id: str) -> dict[str, TableEntry]:
     made: dict[str, TableEntry] = {}
-    for one in (*ir.catalog.nodes, *ir.catalog.edges):
+    types: list[Node | Edge] = [*ir.catalog.nodes, *ir.catalog.edges]
+    for one in types:
         key = arrow.table_key(one)
         location = layout.table_directory(key, ids.new_ulid())
         table = create_table(store, location, arrow.table_schema(ir, one))

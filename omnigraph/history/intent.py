@@ -4,6 +4,7 @@ Owns arming, leases, confirmation, the one verdict and removal. An intent protec
 from the collector and lets others finish or discard it after its owner is gone. Nothing waits.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -15,6 +16,7 @@ from omnigraph.storage import layout
 from omnigraph.storage.objects import Found
 from omnigraph.storage.store import Store
 
+_log = logging.getLogger("omnigraph")
 LEASE = timedelta(seconds=60)  # of store time
 RENEWAL = 20.0  # seconds
 SCHEMA = 1
@@ -134,10 +136,16 @@ def decide(store: Store, intent: Intent, wish: Verdict) -> Verdict | None:
 
 
 def retire(store: Store, intent: Intent, parts: Sequence[str] = PARTS) -> None:
-    """Remove an intent that is decided and done: the intent first, its verdict last."""
-    for part in PARTS:
-        if part in parts:
-            store.objects.remove(layout.intent_name(intent.id, part))
+    """Remove an intent that is decided and done: the intent first, its verdict last.
+
+    What it was for is done already: a failure here is only told, the next open removes the rest.
+    """
+    try:
+        for part in PARTS:
+            if part in parts:
+                store.objects.remove(layout.intent_name(intent.id, part))
+    except (StorageError, OSError) as error:
+        _log.warning("intent %s could not be removed: %s", intent.id, error)
 
 
 def pending(store: Store) -> list[Pending]:

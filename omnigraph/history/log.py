@@ -228,7 +228,7 @@ def _closure(known: Mapping[str, Commit], start: Iterable[str]) -> set[str]:
 def in_order(commits: Iterable[Commit]) -> list[Commit]:
     """Commits newest first: children before parents, then by publication time, then by id."""
     known = {one.id: one for one in commits}
-    children = {one: 0 for one in known}
+    children = dict.fromkeys(known, 0)
     for one in known.values():
         for parent in one.parents:
             if parent in children:

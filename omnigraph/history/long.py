@@ -119,9 +119,7 @@ def plan_to_json(plan: PublishPlan) -> dict[str, Any]:
 
 def plan_from_json(facts: Mapping[str, Any], txn: WriteTxn) -> PublishPlan:
     """A plan from plain data; its files are protected by their intent, whatever the epoch."""
-    writes = {
-        key: staged_from_json(one, txn.table(key)) for key, one in facts["writes"].items()
-    }
+    writes = {key: staged_from_json(one, txn.table(key)) for key, one in facts["writes"].items()}
     requirements = tuple(requirement_from_json(one) for one in facts["requirements"])
     return PublishPlan(
         facts["operation"], writes, requirements, streams=facts["streams"], epoch=None

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from omnigraph import ids
-from omnigraph.errors import ConcurrentCommit, Conflict, ReadSetConflict, StorageError
+from omnigraph.errors import ConcurrentCommit, Conflict, ReadSetConflict
 from omnigraph.storage.cell import LostSwap, UnsureSwap
+from omnigraph.storage.failures import reported, storage_failure
 from omnigraph.storage.table import commit as commit_table
 from omnigraph.storage.table import replays
 
@@ -52,7 +53,7 @@ def publish(
     commit_id, created_at = identity or (ids.new_ulid(), ids.now_micros())
     txn = WriteTxn(line.store, line.name, line.base(), commit_id, created_at)
     deadline = ids.monotonic() + BUDGET
-    with line.turn():
+    with line.turn(), reported("none"):
         for lost in range(PREPARATIONS):
             txn = replace(txn, base=line.base())
             outcome = _once(line, txn, prepare, signature, conditions)
@@ -74,7 +75,7 @@ def _once(
     prepare: Prepare,
     signature: Signature,
     conditions: Sequence[Requirement],
-) -> Commit | None | _Again:
+) -> Commit | _Again | None:
     """One preparation, and attempts to land what it planned."""
     _open_branch(line, txn.base.state)
     found = replayed(line.store, txn.base.state, signature)
@@ -126,9 +127,7 @@ def _holds(plan: PublishPlan, txn: WriteTxn) -> bool:
     return True
 
 
-def _fit(
-    txn: WriteTxn, plan: PublishPlan, ready: Mapping[str, Ready]
-) -> dict[str, Ready] | None:
+def _fit(txn: WriteTxn, plan: PublishPlan, ready: Mapping[str, Ready]) -> dict[str, Ready] | None:
     """Detached versions on top of the tables of this base; None when one does not fit."""
     fitted: dict[str, Ready] = {}
     for key, staged in plan.writes.items():
@@ -166,7 +165,7 @@ def _commit_row(
     txn: WriteTxn, plan: PublishPlan, signature: Signature, ready: Mapping[str, Ready]
 ) -> Commit:
     changed: dict[str, TableEntry | None] = {key: one.entry for key, one in ready.items()}
-    changed |= plan.registered | plan.adopted | dict.fromkeys(plan.dropped)
+    changed |= {**plan.registered, **plan.adopted, **dict.fromkeys(plan.dropped)}
     parents = (txn.base.state.head.commit_id, *((plan.merged,) if plan.merged else ()))
     return Commit(
         id=txn.commit_id,
@@ -185,9 +184,7 @@ def _commit_row(
     )
 
 
-def _next_state(
-    txn: WriteTxn, plan: PublishPlan, row: Commit, ready: Mapping[str, Ready]
-) -> State:
+def _next_state(txn: WriteTxn, plan: PublishPlan, row: Commit, ready: Mapping[str, Ready]) -> State:
     base = txn.base.state
     log = Log(txn.store, base)
     foreign = [one for one in plan.foreign if log.find(one.id) is None]
@@ -204,22 +201,27 @@ def _next_state(
 
 def _swap(line: Line, base: Opened, state: State, row: Commit) -> bool:
     """Swap, and look before saying anything: True means that the commit is in the log."""
-    unsure: UnsureSwap | None = None
     try:
         opened = swap_state(line.store, base, state)
+    except LostSwap:
+        return _look(line, base.state, row)
+    except UnsureSwap as unsure:
+        with reported("unknown"):
+            landed = _look(line, base.state, row)
+        return landed or _try_again(line, unsure)
+    with reported("unknown"):
         if is_newest(opened):
             line.advance(opened)
             return True
-    except LostSwap:
-        pass
-    except UnsureSwap as error:
-        unsure = error
-    newest = line.reload()
-    if _has(line, base.state, newest.state, row.id):
+        return _look(line, base.state, row)
+
+
+def _look(line: Line, base: State, row: Commit) -> bool:
+    """Read the newest state, and say whether our commit is in its log."""
+    newest = line.reload().state
+    if _has(line, base, newest, row.id):
         return True
-    _open_branch(line, newest.state)
-    if unsure is not None:
-        _give_up_or_go_on(line, unsure)
+    _open_branch(line, newest)
     return False
 
 
@@ -237,13 +239,17 @@ def _open_branch(line: Line, state: State) -> None:
         )
 
 
-def _give_up_or_go_on(line: Line, unsure: UnsureSwap) -> None:
-    """After a swap without an answer: trying the same commit again is safe, being cut off is not."""
+def _try_again(line: Line, unsure: UnsureSwap) -> bool:
+    """After a swap without an answer that did not land: trying the same commit again is safe.
+
+    Not so when the caller was interrupted, or when a disk refused: these are told.
+    """
     cause = unsure.__cause__
     if cause is not None and not isinstance(cause, Exception):
         raise cause
     if isinstance(cause, OSError) and line.store.root.local:
-        raise StorageError(f"the disk refused the write: {cause}", kind="unknown") from cause
+        raise storage_failure(cause, effect="none") from cause
+    return False
 
 
 def _renewed(line: Line) -> _Again:

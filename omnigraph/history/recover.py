@@ -5,6 +5,7 @@ twice changes nothing, and only intents whose lease has run out are touched.
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from omnigraph.errors import Conflict, NotFound
@@ -56,8 +57,8 @@ def _finish_publish(store: Store, intent: Intent) -> Outcome:
         intents.retire(store, intent)
         return outcome
     try:
-        outcome = lambda: record(store, intent, "finished")  # noqa: E731 - one line, one use
-        finish(line, intent, _plan(store, line, intent, facts), outcome)
+        settled = partial(record, store, intent, "finished")
+        finish(line, intent, _plan(store, line, intent, facts), settled)
     except Conflict:
         return record(store, intent, "refused")
     return record(store, intent, "finished")

@@ -48,7 +48,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A sealed piece of the log: how many commits, and the last of them on the first-parent line."""
+    """A sealed piece of the log: how many commits, and the last on the first-parent line."""
 
     name: str
     count: int

@@ -6,7 +6,7 @@ still the newest, and the format stamp. It does not know what the rows mean.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import lance
 import pyarrow as pa
@@ -21,7 +21,7 @@ from omnigraph.errors import InternalError
 from .layout import STAMP, STAMP_KEY
 from .store import Store
 
-_FORMAT = "2.2"
+_FORMAT: Literal["2.2"] = "2.2"
 
 
 class LostSwap(Exception):  # noqa: N818 - caught by the publish loop, never by a caller
@@ -71,6 +71,8 @@ def create_cell(store: Store, location: str, rows: pa.Table) -> Cell:
             storage_options=store.options,
         ),
     )
+    written = [one.metadata for one in dataset.get_fragments()]
+    store.sync(*(f"{location}/data/{one.path}" for f in written for one in f.files))
     _sync(store, location, dataset)
     return Cell(location, dataset)
 
@@ -132,9 +134,7 @@ def _commit(store: Store, cell: Cell, transaction: Transaction) -> Any:
 
 def _uuid() -> str:
     digits = ids.nonce()
-    return "-".join(
-        (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
-    )
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def _sync(store: Store, location: str, dataset: Any) -> None:

@@ -7,7 +7,8 @@ the exact version that a state names. Uniqueness of ids is not decided here, and
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import lance
 import pyarrow as pa
@@ -16,7 +17,7 @@ from lance.fragment import RowIdSequence, write_fragments
 
 from .store import Store
 
-_FORMAT = "2.2"
+_FORMAT: Literal["2.2"] = "2.2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +143,14 @@ def stage_rewrite(store: Store, table: Table, *, target_rows: int = 1 << 20) -> 
     """Small fragments put together, content unchanged; None when there is nothing to do."""
     from lance.optimize import Compaction
 
-    options = {"target_rows_per_fragment": target_rows, "materialize_deletions_threshold": 0.0}
+    options: Any = {
+        "target_rows_per_fragment": target_rows,
+        "materialize_deletions_threshold": 0.0,
+    }
     tasks = Compaction.plan(table.dataset, options).tasks
     if not tasks:
         return None
-    results = store.effects.run(
+    results: list[Any] = store.effects.run(
         "stage", table.location, lambda: [task.execute(table.dataset) for task in tasks]
     )
     groups = [LanceOperation.RewriteGroup(r.original_fragments, r.new_fragments) for r in results]
@@ -248,9 +252,7 @@ def _remove(
     for number, offsets in sorted(by_fragment.items()):
         fragment = table.dataset.get_fragment(number)
         touched.append(_mark(fragment.metadata))
-        left = store.effects.run(
-            "mark", table.location, lambda f=fragment, o=offsets: f.delete_rows(o)
-        )
+        left = store.effects.run("mark", table.location, partial(fragment.delete_rows, offsets))
         if left is None:
             gone.append(number)
         else:
@@ -273,7 +275,11 @@ def _concatenate(first: pa.Table | None, second: pa.Table | None) -> pa.Table | 
 
 
 def _mark(metadata: Any) -> Mark:
-    facts = json.loads(metadata.to_json()) if isinstance(metadata.to_json(), str) else metadata.to_json()
+    facts = (
+        json.loads(metadata.to_json())
+        if isinstance(metadata.to_json(), str)
+        else metadata.to_json()
+    )
     files = tuple(one["path"] for one in facts["files"])
     return Mark(int(facts["id"]), files, json.dumps(facts["deletion_file"], sort_keys=True))
 
