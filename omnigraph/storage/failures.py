@@ -13,6 +13,20 @@ from omnigraph.errors import Effect, StorageError, StorageKind, redact_text
 
 Kinds = Mapping[type[BaseException], StorageKind]
 
+
+class AbsentError(StorageError, FileNotFoundError):
+    """A table or a version that is proved not to be there.
+
+    >>> isinstance(AbsentError("no table"), FileNotFoundError), AbsentError("no table").kind
+    (True, 'not_found')
+    """
+
+    code = "StorageError"
+    kind = "not_found"
+    effect = "none"
+    hint = "look whether the place is spelled right, or whether cleanup took it"
+
+
 _KINDS: Kinds = {
     FileExistsError: "precondition",
     FileNotFoundError: "not_found",

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import lance
 
 from .effects import Effects
+from .failures import AbsentError, storage_failure
 from .objects import Objects, open_objects, sync_names
 from .root import Root, parse_root
 
@@ -62,19 +63,32 @@ class Store:
         return dict(self.root.options) or None
 
     def open(self, location: str, version: int | None = None) -> Any:
-        """A Lance dataset at a root-relative place; without a version the newest, never held."""
+        """A Lance dataset at a root-relative place; without a version the newest, never held.
+
+        Raises `AbsentError` only when a listing proves that it is not there.
+        """
         if version is None:
-            return lance.dataset(self.root.at(location), storage_options=self.options)
+            return self._load(location)
         held = self.handles.get(location, version)
         if held is None:
-            held = lance.dataset(
-                self.root.at(location),
-                version=version,
-                storage_options=self.options,
-                session=self.session,
-            )
+            held = self._load(location, version=version, session=self.session)
             self.handles.put(location, held)
         return held
+
+    def _load(self, location: str, **how: Any) -> Any:
+        try:
+            return lance.dataset(self.root.at(location), storage_options=self.options, **how)
+        except (OSError, ValueError) as error:
+            # Lance says the same to an absent table and to a store that gives no answer.
+            if not self._there(location, how.get("version")):
+                raise AbsentError(f"{location} is not there") from error
+            raise storage_failure(error, effect="none") from error
+
+    def _there(self, location: str, version: int | None) -> bool:
+        found = {one.name for one in self.objects.list(f"{location}/_versions")}
+        if version is None:
+            return bool(found)
+        return not found.isdisjoint(version_names(location, version))
 
     def sync(self, *names: str) -> None:
         """Make written files and their names survive a power loss (local disk only)."""
@@ -86,6 +100,16 @@ class Store:
                 _fsync(file.fileno())
         for directory in {path.parent for path in paths}:
             sync_names(directory, Path(self.root.path), self._durable)
+
+
+def version_names(location: str, version: int) -> set[str]:
+    """The names that a version of a dataset can have: in its line, or detached.
+
+    >>> sorted(version_names("t", 1))
+    ['t/_versions/18446744073709551614.manifest', 't/_versions/d1.manifest']
+    """
+    line = (1 << 64) - 1 - version
+    return {f"{location}/_versions/{name}.manifest" for name in (f"{line:020}", f"d{version}")}
 
 
 def _fsync(handle: int) -> None:

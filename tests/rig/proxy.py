@@ -161,7 +161,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             _wait(rule)
         time.sleep(proxy.latency_ms / 1000)
         end = next((rule for rule in rules if rule.deed not in ("hold", "delay")), None)
-        answer = self._forward() if end is None or end.forward else self._drain()
+        answer = self._forward(on=end is None or end.forward)
         forwarded = answer.status if answer is not None else None
         status = _told(end, forwarded)
         seen = Seen(method, key, status, forwarded, begun, time.monotonic(), in_flight, retry)
@@ -171,8 +171,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve  # noqa: N815
 
-    def _forward(self) -> "_Answer | None":
-        """Send the request on; None when the server hung up."""
+    def _forward(self, *, on: bool) -> "_Answer | None":
+        """Send the request on; None when it is not to go on, or when the server hung up."""
+        if not on:
+            # Take it all the same: a body left unread would spoil the answer.
+            for _ in self._body():
+                pass
+            return None
         connection = http.client.HTTPConnection("127.0.0.1", self.server.proxy.backend, timeout=60)
         try:
             connection.putrequest(
@@ -189,11 +194,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         except (OSError, http.client.HTTPException):
             connection.close()
             return None
-
-    def _drain(self) -> None:
-        """Take the request without sending it on; a body left unread would spoil the answer."""
-        for _ in self._body():
-            pass
 
     def _body(self) -> Iterator[bytes]:
         """The body as it is sent on: the same bytes, chunk marks included."""
