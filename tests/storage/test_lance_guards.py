@@ -67,7 +67,7 @@ def addresses(ds: Any, *wanted: str) -> list[int]:
 def without(ds: Any, *gone: str) -> FragmentMetadata:
     """The first fragment with deletions marked, staged."""
     offsets = [address & 0xFFFFFFFF for address in addresses(ds, *gone)]
-    marked = ds.get_fragment(0).delete_rows(offsets)
+    marked: FragmentMetadata | None = ds.get_fragment(0).delete_rows(offsets)
     assert marked is not None
     return marked
 

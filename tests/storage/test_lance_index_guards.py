@@ -61,7 +61,7 @@ INDEXES: dict[str, tuple[str, Ask]] = {
 }
 
 
-def indexed(path: Path, kind: str) -> Any:
+def indexed(path: Path, kind: Any) -> Any:
     """A table of which one column is indexed."""
     rows = pa.Table.from_pylist([row(f"r{n}", n) for n in range(ROWS)], schema=SCHEMA)
     ds = lance.write_dataset(rows, path, enable_stable_row_ids=True, data_storage_version="2.2")
