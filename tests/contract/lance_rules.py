@@ -46,6 +46,7 @@ ON = {
     "execute": {"Compaction"},
     "create": {"tags", "branches"},
 }
+SUSPECT = LANCE_ONLY | SHARED | ON.keys()
 DATASETS = {"dataset", "ds", "lance", "LanceDataset"}
 
 
@@ -88,7 +89,7 @@ def _walk(node: ast.AST, inside: str) -> Iterator[tuple[str, ast.expr | ast.stmt
 
 def _forbidden(module: str, node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Attribute):
-        if _is_forbidden(module, node.attr, _chain(node.value)):
+        if node.attr in SUSPECT and _is_forbidden(module, node.attr, _chain(node.value)):
             yield node.attr
     elif isinstance(node, ast.ImportFrom):
         yield from (one.name for one in node.names if one.name in LANCE_ONLY)

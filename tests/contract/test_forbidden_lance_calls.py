@@ -1,5 +1,6 @@
 """The package calls nothing of Lance that would destroy or move what it does not see."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ ALLOWED = {
 }
 
 
+@cache
 def uses() -> list[Use]:
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):

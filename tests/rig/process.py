@@ -11,6 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PATIENCE = 60.0
+# Linux ends the program when the test run ends (PR_SET_PDEATHSIG): one that is killed leaves no
+# server behind. This is done in a step between, since Lance must not see this process fork.
+_END_WITH_PARENT = (
+    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(sys.argv[1], sys.argv[1:])"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,11 @@ def start(command: Sequence[str], directory: Path) -> Program:
     log = directory / "log.txt"
     with log.open("wb") as out:
         process = subprocess.Popen(
-            command, cwd=directory, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+            [sys.executable, "-c", _END_WITH_PARENT, *command],
+            cwd=directory,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
     return Program(process, log)
 
