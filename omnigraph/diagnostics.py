@@ -132,11 +132,11 @@ def render(diagnostic: Diagnostic, source: Source) -> str:
         |      ^^^^
     """
     code = f"[{diagnostic.code}]" if diagnostic.code else ""
-    place = f"{source.name}:{diagnostic.line}:{diagnostic.column}"
-    lines = [f"{place}: {diagnostic.severity}{code}: {diagnostic.message}"]
+    place = f"{_spelled(source.name)}:{diagnostic.line}:{diagnostic.column}"
+    lines = [f"{place}: {diagnostic.severity}{code}: {_spelled(diagnostic.message)}"]
     lines += _picture(diagnostic, source)
     if diagnostic.hint:
-        lines.append(f"  hint: {diagnostic.hint}")
+        lines.append(f"  hint: {_spelled(diagnostic.hint)}")
     return "\n".join(lines)
 
 
@@ -163,11 +163,18 @@ def _plain(text: str) -> str:
     )
 
 
+def _spelled(text: str) -> str:
+    """Text on one line in which nothing can move the cursor or change the colour."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def _cells(text: str) -> int:
     return sum(_width(c) for c in text)
 
 
 def _width(char: str) -> int:
-    if unicodedata.combining(char):
+    if unicodedata.category(char) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1

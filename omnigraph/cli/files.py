@@ -7,12 +7,16 @@ for those that cannot be read. A file is replaced as a whole or not at all.
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+
+import click
 
 from omnigraph.diagnostics import Source
 from omnigraph.errors import InputError
 from omnigraph.lang.parsing import decode
+
+from . import show
 
 STDIN = "-"
 
@@ -20,7 +24,7 @@ STDIN = "-"
 def read_source(path: str) -> Source:
     """The text of a file, or of standard input for `-`; errors name the path."""
     if path == STDIN:
-        return decode(sys.stdin.buffer.read(), "<stdin>")
+        return _read_stdin()
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -28,14 +32,38 @@ def read_source(path: str) -> Source:
     return decode(data, path)
 
 
+def _read_stdin() -> Source:
+    if sys.stdin is None:
+        raise InputError("cannot read standard input: it is closed", reason="unreadable")
+    try:
+        data = sys.stdin.buffer.read()
+    except OSError as error:
+        message = f"cannot read standard input: {error.strerror}"
+        raise InputError(message, reason="unreadable") from error
+    return decode(data, "<stdin>")
+
+
+def once(*paths: str) -> None:
+    """Refuse to read standard input twice: the second reader would find nothing."""
+    if paths.count(STDIN) > 1:
+        raise click.UsageError("standard input, `-`, can be read only once")
+
+
+def lone(paths: Sequence[str]) -> bool:
+    """Whether the paths name one single file, whatever a directory holds today."""
+    return len(paths) == 1 and (paths[0] == STDIN or not Path(paths[0]).is_dir())
+
+
 def expand(paths: Iterable[str], *suffixes: str) -> Iterator[str]:
     """The paths with every directory replaced by the files below it that end in a suffix."""
     for path in paths:
-        if path != STDIN and Path(path).is_dir():
-            found = (p for p in sorted(Path(path).rglob("*")) if p.suffix in suffixes)
-            yield from (str(p) for p in found if p.is_file())
-        else:
+        if path == STDIN or not Path(path).is_dir():
             yield path
+            continue
+        found = [p for p in sorted(Path(path).rglob("*")) if p.suffix in suffixes and p.is_file()]
+        if not found:
+            show.note(f"no {' or '.join(suffixes)} file in {path}")
+        yield from map(str, found)
 
 
 def replace_text(path: str, text: str) -> None:
@@ -54,7 +82,7 @@ def replace_text(path: str, text: str) -> None:
 
 def _scratch_beside(target: Path, path: str) -> Path:
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".omnigraph-")
     except OSError as error:
         raise _unwritable(path, error) from error
     os.close(handle)

@@ -43,7 +43,8 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does it, with a guess at what was meant."""
-        if args and not args[0].startswith("-") and args[0] not in self._lazy:
+        wrong = bool(args) and not args[0].startswith("-") and args[0] not in self._lazy
+        if wrong and not ctx.resilient_parsing:
             ctx.fail(f"no such command '{args[0]}'{self._guess(args[0])}")
         return super().resolve_command(ctx, args)
 

@@ -33,10 +33,11 @@ def check(context: click.Context, paths: tuple[str, ...], strict: bool) -> None:
 
     All errors of a file are reported, each with its place.
     """
+    files.once(*paths)
     reports = [_examine(path) for path in files.expand(paths, ".pg")]
     if settings().json:
         documents = [document for document, _, _ in reports]
-        show.document(documents[0] if len(documents) == 1 else {"files": documents})
+        show.document(documents[0] if files.lone(paths) else {"files": documents})
     else:
         for document, source, found in reports:
             show.findings(found, source)
@@ -98,6 +99,7 @@ def diff(
     """
     from omnigraph.lang.schema.migrate import plan_migration
 
+    files.once(before, after)
     old, new = _catalog(before), _catalog(after)
     plan = plan_migration(old, new, allow_data_loss=allow_data_loss)
     if settings().json:

@@ -15,6 +15,7 @@ from omnigraph.errors import ParseError
 from . import scan
 
 MAX_SOURCE = 4 * 1024 * 1024  # characters; far above any schema, far below what hurts
+_BOM = "\ufeff"
 _SHOWN = 6  # expected tokens named in a message
 _FOUND = re.compile(r"[-$@]?[A-Za-z0-9_]+")  # what people take for one word, a wrong one too
 Advice = Callable[[Source, Span, frozenset[str]], str | None]
@@ -66,9 +67,9 @@ def decode(data: bytes, name: str) -> Source:
     'node A {}'
     """
     try:
-        source = Source(name, data.decode("utf-8-sig"))
+        source = Source(name, data.decode("utf-8").removeprefix(_BOM))
     except UnicodeDecodeError as error:
-        good = Source(name, data[: error.start].decode("utf-8-sig", "replace"))
+        good = Source(name, data[: error.start].decode("utf-8").removeprefix(_BOM))
         message = f"byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8"
         hint = "save the file as UTF-8; is it a text file?"
         at = Diagnostic.at(good, Span(len(good.text), len(good.text)), message, hint=hint)
