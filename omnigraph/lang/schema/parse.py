@@ -274,7 +274,8 @@ class _Builder:
         for at, escape in literals.unknown_escapes(token):
             message = f"unknown escape `{escape}` in a string"
             here = Span(span.start + at, span.start + at + 2)
-            self.report(here, message, r"strings know `\"`, `\\`, `\n`, `\r` and `\t`")
+            known = r"strings know `\"`, `\\`, `\n`, `\r` and `\t`"
+            self.report(here, message, rf"{known}; a backslash is `\\`, so perhaps `\{escape}`")
         return Literal("string", literals.decode(token), span)
 
     # Names

@@ -73,9 +73,9 @@ def _once(annotations: tuple[model.Annotation, ...], findings: Findings) -> list
 def _fits_header(one: model.Annotation, findings: Findings) -> bool:
     name = one.name.text
     if name in _NEVER_ON_HEADERS or (name in _CONSTRAINTS and one.arguments):
-        hint = f"write `@{name}` behind a property"
-        if name in _CONSTRAINTS:
-            hint = f"write `@{name}(…)` between the braces, or `@{name}` behind a property"
+        behind, between = f"`@{name}` behind a property", f"`@{name}(…)` between the braces"
+        places = [between] * (name in _CONSTRAINTS) + [behind] * (name in _NEVER_ON_HEADERS)
+        hint = f"write {' or '.join(places)}"
         _refuse(findings, one.span, f"`@{name}` does not belong on a header", hint)
     elif name == "default" and one.arguments:
         _refuse(findings, one.span, "`@default` belongs to a property, not to a header")

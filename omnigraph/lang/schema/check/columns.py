@@ -54,7 +54,8 @@ def resolve_one(
         return Column(name, PropertyType(ScalarType.STRING), argument.span)
     if draft.complete:
         message = f"`@{written.kind}`: {draft.label} has no property `{name}`"
-        hint = did_you_mean(name, [*draft.sites, *endpoints])
+        meant = {"from": "src", "to": "dst"}.get(name, name) if endpoints else name
+        hint = did_you_mean(meant, [*draft.sites, *endpoints])
         findings.add(Stage.CONSTRAINT, argument.span, message, hint)
     return None
 
