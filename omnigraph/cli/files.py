@@ -4,9 +4,9 @@ Owns what a path argument may be (a file, a directory, `-` for standard input) a
 for those that cannot be read. A file is replaced as a whole or not at all.
 """
 
+import errno
 import os
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -23,24 +23,26 @@ STDIN = "-"
 
 def read_source(path: str) -> Source:
     """The text of a file, or of standard input for `-`; errors name the path."""
-    if path == STDIN:
-        return _read_stdin()
     try:
-        data = Path(path).read_bytes()
+        data = _stdin() if path == STDIN else Path(path).read_bytes()
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", reason="unreadable") from error
-    return decode(data, path)
+        raise InputError(
+            f"cannot read {name_of(path)}: {error.strerror}",
+            reason="unreadable",
+            hint="is the path right, and may you read it?",
+        ) from error
+    return decode(data, name_of(path))
 
 
-def _read_stdin() -> Source:
+def name_of(path: str) -> str:
+    """What a path is called in messages."""
+    return "<stdin>" if path == STDIN else path
+
+
+def _stdin() -> bytes:
     if sys.stdin is None:
-        raise InputError("cannot read standard input: it is closed", reason="unreadable")
-    try:
-        data = sys.stdin.buffer.read()
-    except OSError as error:
-        message = f"cannot read standard input: {error.strerror}"
-        raise InputError(message, reason="unreadable") from error
-    return decode(data, "<stdin>")
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    return sys.stdin.buffer.read()
 
 
 def once(*paths: str) -> None:
@@ -81,6 +83,8 @@ def replace_text(path: str, text: str) -> None:
 
 
 def _scratch_beside(target: Path, path: str) -> Path:
+    import tempfile
+
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=".omnigraph-")
     except OSError as error:
@@ -90,4 +94,5 @@ def _scratch_beside(target: Path, path: str) -> Path:
 
 
 def _unwritable(path: str, error: OSError) -> InputError:
-    return InputError(f"cannot write {path}: {error.strerror}", reason="unwritable")
+    hint = "is there room, and may you write there?"
+    return InputError(f"cannot write {path}: {error.strerror}", reason="unwritable", hint=hint)

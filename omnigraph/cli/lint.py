@@ -113,10 +113,23 @@ def _schema_report(source: Source, found: tuple[Diagnostic, ...]) -> Report:
 
 def _unreadable(error: LanguageError, path: str, schema_path: str) -> Report:
     found = tuple(replace(one, code="Q000") for one in error.diagnostics)
-    facts: dict[str, Any] = {"status": "error", "schema_source": schema_path, "query_path": path}
-    facts |= {"queries_processed": 0, "errors": len(found), "warnings": 0, "infos": 0}
-    facts |= {"results": [], "findings": _json(found)}
+    facts = _facts(schema_path, path) | {"errors": len(found), "findings": _json(found)}
     return Report(error.source or Source(path, ""), found, facts)
+
+
+def _facts(schema_path: str, path: str) -> dict[str, Any]:
+    """The report of a file of which no query was looked at."""
+    return {
+        "status": "error",
+        "schema_source": schema_path,
+        "query_path": path,
+        "queries_processed": 0,
+        "errors": 0,
+        "warnings": 0,
+        "infos": 0,
+        "results": [],
+        "findings": [],
+    }
 
 
 def _json(found: Sequence[Diagnostic]) -> list[dict[str, object]]:
@@ -138,12 +151,8 @@ def _document(
             "schema": schema.document,
             "queries": [one.document for one in queries],
         }
-    nothing: dict[str, Any] = {"query_path": paths[0], "results": [], "findings": []}
-    return (
-        (queries[0].document if queries else nothing)
-        | totals
-        | ({"schema": schema.document} if schema.findings else {})
-    )
+    document = queries[0].document if queries else _facts(schema_path, paths[0])
+    return document | totals | ({"schema": schema.document} if schema.findings else {})
 
 
 def _tell(reports: Sequence[Report]) -> None:

@@ -41,7 +41,7 @@ def check(context: click.Context, paths: tuple[str, ...], strict: bool) -> None:
     else:
         for document, source, found in reports:
             show.findings(found, source)
-            show.result(_headline(document, found))
+            show.result(f"{source.name}: {_headline(document, found)}")
     every = [one for _, _, some in reports for one in some]
     context.exit(exits.of_findings(every, strict=strict))
 
@@ -76,11 +76,11 @@ def _document(path: str, found: tuple[Diagnostic, ...]) -> dict[str, Any]:
 
 def _headline(document: dict[str, Any], found: tuple[Diagnostic, ...]) -> str:
     if document["status"] == "error":
-        return f"{document['path']}: {show.summary(found)}"
+        return show.summary(found)
     kinds = (("interfaces", "interface"), ("nodes", "node type"), ("edges", "edge type"))
     parts = [show.count(len(document[key]), noun) for key, noun in kinds]
     warned = f" ({show.summary(found)})" if found else ""
-    return f"{document['path']}: ok, {', '.join(parts)}{warned}"
+    return f"ok, {', '.join(parts)}{warned}"
 
 
 @click.command()
@@ -101,7 +101,8 @@ def diff(
 
     files.once(before, after)
     old, new = _catalog(before), _catalog(after)
-    plan = plan_migration(old, new, allow_data_loss=allow_data_loss)
+    name = files.name_of(after)
+    plan = plan_migration(old, new, allow_data_loss=allow_data_loss, name=name)
     if settings().json:
         show.document(plan.to_json())
     else:
