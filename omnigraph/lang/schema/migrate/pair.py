@@ -84,6 +84,11 @@ class Pair:
         return tuple(p for p in self.old.properties if p.name not in self.renamed)
 
     @cached_property
+    def dropped_names(self) -> frozenset[str]:
+        """The names of the properties that go."""
+        return frozenset(one.name for one in self.dropped)
+
+    @cached_property
     def old_constraints(self) -> Constraints:
         """The constraints before, in the new names of their columns, in canonical order."""
         return _ordered(self._translated(one) for one in _written(self.old))
