@@ -28,7 +28,7 @@ def test_case(case: Block) -> None:
         return
     with pytest.raises(ParameterError) as caught:
         bind_parameters(parameters, given, mode)
-    found = [one.message for one in caught.value.diagnostics]
+    found = list(caught.value.details.get("problems", [caught.value.message]))
     assert len(found) == len(problems), found
     for message, line in zip(found, problems, strict=True):
         assert [phrase for phrase in line.split(" | ") if phrase not in message] == []
