@@ -6,8 +6,10 @@ Knows nothing of grammars, schemas or graphs, and imports nothing of ours.
 
 import unicodedata
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from omnigraph.record import record
 
 Severity = Literal["error", "warning", "info"]
 Kind = Literal["parse", "catalog", "identity", "plan", "type", "input", "lint"]
@@ -15,7 +17,7 @@ Kind = Literal["parse", "catalog", "identity", "plan", "type", "input", "lint"]
 _WINDOW = 96  # columns of a source line shown around the caret; longer lines are clipped
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Span:
     """A half-open range of characters in a source text.
 
@@ -38,7 +40,7 @@ class Span:
 NOWHERE = Span(0, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Source:
     r"""A named text that can say on which line a character stands.
 
@@ -72,7 +74,7 @@ class Source:
         return self.text[starts[number - 1] : end].rstrip("\r")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Diagnostic:
     """One finding about a text: a message, a code, a place and a hint.
 

@@ -1,6 +1,5 @@
 """`omnigraph fmt`: canonical layout for `.pg` and `.gq` files."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import click
 
 from omnigraph.diagnostics import Diagnostic, Source
 from omnigraph.errors import LanguageError
+from omnigraph.record import record
 
 from . import exits, files, show
 from .options import settings, shared_options
@@ -15,7 +15,7 @@ from .options import settings, shared_options
 _NO_NEWLINE = "\\ No newline at end of file"  # what `patch` and `diff` say
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Formatted:
     """What happened to one file: `unchanged`, `formatted` or `error`."""
 

@@ -4,14 +4,15 @@ Owns lazy loading and the hint for a misspelt command. The help page is made fro
 texts given here, so that asking for help imports no command at all.
 """
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import click
 
+from omnigraph.record import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Lazy:
     """Where a command lives, and its line on the help page."""
 

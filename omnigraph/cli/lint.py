@@ -1,19 +1,20 @@
 """`omnigraph lint`: every finding about queries and their schema, as text, JSON or SARIF."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from omnigraph.diagnostics import Diagnostic, Severity, Source
 from omnigraph.errors import LanguageError
+from omnigraph.record import record
 
 from . import exits, files, show
 from .options import settings, shared_options
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Report:
     """What was found in one file; `document` is its JSON form."""
 
@@ -72,14 +73,13 @@ def lint(
 
 def lint_files(schema_path: str, query_paths: Sequence[str]) -> tuple[Report, list[Report]]:
     """The report of a schema, and of each query file; without a schema no query is checked."""
-    from omnigraph.lang.schema import diagnose_schema, lint_schema
+    from omnigraph.lang.schema import examine_schema
 
     try:
         source = files.read_source(schema_path)
     except LanguageError as error:
         return _schema_report(error.source or Source(schema_path, ""), error.diagnostics), []
-    catalog, _ = diagnose_schema(source.text, source.name)
-    found = lint_schema(source.text, source.name)
+    catalog, found = examine_schema(source.text, source.name)
     report = _schema_report(source, found)
     if catalog is None:
         return report, []

@@ -47,7 +47,7 @@ def check(context: click.Context, paths: tuple[str, ...], strict: bool) -> None:
 
 
 def _examine(path: str) -> tuple[dict[str, Any], Source, tuple[Diagnostic, ...]]:
-    from omnigraph.lang.schema import diagnose_schema, lint_schema
+    from omnigraph.lang.schema import examine_schema
     from omnigraph.lang.schema.shape import shape_hash
 
     try:
@@ -55,10 +55,10 @@ def _examine(path: str) -> tuple[dict[str, Any], Source, tuple[Diagnostic, ...]]
     except LanguageError as error:
         source, found = error.source or Source(path, ""), error.diagnostics
         return _document(path, found), source, found
-    catalog, found = diagnose_schema(source.text, source.name)
+    catalog, found = examine_schema(source.text, source.name)
     if catalog is None:
+        found = tuple(one for one in found if one.severity == "error")
         return _document(path, found), source, found
-    found = lint_schema(source.text, source.name)
     facts = {
         "shape_hash": shape_hash(catalog),
         "interfaces": [one.name for one in catalog.interfaces],

@@ -6,11 +6,11 @@ Knows no single rule of either grammar: each language hands in its builder and i
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.diagnostics import Diagnostic, Source, Span
 from omnigraph.errors import ParseError
+from omnigraph.record import record
 
 from . import scan
 
@@ -29,7 +29,7 @@ class Mistake(Exception):  # noqa: N818 - never leaves this package
         self.message, self.span, self.hint = message, span, hint
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Language:
     """What the shared machinery must know about one language.
 
@@ -48,7 +48,7 @@ class Language:
     advise: Advice = lambda source, span, expected: None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parsed:
     """The declarations that could be read, and what is wrong with the others.
 
@@ -122,18 +122,22 @@ def _unreadable(source: Source) -> Diagnostic | None:
     if at_nul >= 0:
         message = "a NUL character: this is not a text file"
         return Diagnostic.at(source, Span(at_nul, at_nul + 1), message)
+    try:
+        source.text.encode()
+    except UnicodeEncodeError as error:
+        message = "a lone surrogate: half of a character cannot be stored"
+        return Diagnostic.at(source, Span(error.start, error.end), message)
     return None
 
 
 def _parse_piece(language: Language, source: Source, start: int, end: int) -> Any:
-    inside = scan.content(source.text, start, end)
-    if inside is None:
+    extent = scan.extent(source.text, start, end)
+    if extent is None:
         return None
-    deep = scan.too_deep(source.text, start, end)
-    if deep is not None:
+    if extent.too_deep is not None:
         message = f"brackets are nested more than {scan.MAX_DEPTH} deep"
-        return Diagnostic.at(source, deep, message)
-    return _read(language, source, inside)
+        return Diagnostic.at(source, extent.too_deep, message)
+    return _read(language, source, extent.inside)
 
 
 def _read(language: Language, source: Source, inside: Span) -> Any:

@@ -192,7 +192,7 @@ def test_the_unexpected_is_typed_too(
     def explode(*_: object) -> None:
         raise ZeroDivisionError("by zero")
 
-    monkeypatch.setattr("omnigraph.lang.schema.diagnose_schema", explode)
+    monkeypatch.setattr("omnigraph.lang.schema.examine_schema", explode)
     ended = omnigraph("schema", "check", broken)
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.startswith("error: unexpected ZeroDivisionError: by zero\nhint: ")
@@ -237,7 +237,7 @@ def test_the_exit_code_of_a_command_follows_the_table(
     def refuse(*_: object) -> None:
         raise errors.PermissionDenied("no")
 
-    monkeypatch.setattr("omnigraph.lang.schema.diagnose_schema", refuse)
+    monkeypatch.setattr("omnigraph.lang.schema.examine_schema", refuse)
     assert omnigraph("schema", "check", broken).code == 1
     monkeypatch.setenv("OMNIGRAPH_EXIT_CODES", "extended")
     assert omnigraph("schema", "check", broken).code == 6

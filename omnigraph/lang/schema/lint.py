@@ -7,11 +7,11 @@ Owns the rules of style and of things that do nothing. A rule is a generator ove
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from omnigraph.diagnostics import Diagnostic, Severity, Source, Span
 from omnigraph.errors import UsageError
+from omnigraph.record import record
 
 from . import model
 from .check.annotations import KNOWN
@@ -39,7 +39,7 @@ _PASCAL = re.compile(r"[A-Z][A-Za-z0-9]*")
 _SNAKE = re.compile(r"[a-z_][a-z0-9_]*")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Whole:
     """The whole schema, for rules that look beyond one declaration.
 
@@ -51,7 +51,7 @@ class Whole:
     indexed: dict[str, set[str]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Remark:
     """Something a rule noticed; `at` is the property it is about, if it is about one."""
 

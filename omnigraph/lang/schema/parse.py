@@ -6,12 +6,12 @@ declaration is still read to its end, so that all its mistakes are reported toge
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, get_args
 
 from omnigraph.diagnostics import Diagnostic, Source, Span
 from omnigraph.lang import scan
 from omnigraph.lang.parsing import Language, parse_declarations
+from omnigraph.record import record
 
 from . import literals
 from .model import (
@@ -38,7 +38,7 @@ _OPENING = scan.Opening(frozenset({"node", "edge", "interface"}), ("word",))
 _MAX_CARDINALITY = 2**32 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ParsedSchema:
     """The declarations that could be read, what is wrong, and the names of those that could not.
 

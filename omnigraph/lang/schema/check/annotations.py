@@ -4,10 +4,9 @@ Owns their places, numbers and arguments. What nobody knows is kept verbatim as 
 columns exist and fit is the business of `constraints`, whether an `@embed` source does of `embeds`.
 """
 
-from dataclasses import dataclass
-
 from omnigraph.diagnostics import Span
 from omnigraph.lang.schema import catalog, model
+from omnigraph.record import record
 
 from .arguments import check_arguments, required_text
 from .defaults import read_default
@@ -22,7 +21,7 @@ _NEVER_ON_HEADERS = frozenset({*MARKS, "embed"})
 _CONSTRAINTS = frozenset({*MARKS, "range", "check"})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Header:
     """What the annotations of a node, edge or interface say."""
 

@@ -4,7 +4,7 @@ Owns the translation of old names into new ones, so that a rename is never taken
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from omnigraph.lang.schema.catalog import (
 )
 from omnigraph.lang.schema.ir import AnyType, SchemaIR
 from omnigraph.lang.schema.shape import sort_key
+from omnigraph.record import record
 
 from .steps import Mode
 
@@ -30,7 +31,7 @@ Constraints = dict[tuple[str, str], Constraint]
 MARKS: dict[str, type[Key | Unique | Index]] = {"index": Index, "key": Key, "unique": Unique}
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Pair:
     """A type of the accepted schema (`before`, `old`) and what it becomes (`after`, `new`)."""
 
