@@ -56,7 +56,8 @@ def test_equality_and_hash_leave_out_what_is_not_compared() -> None:
     assert Mine(1, c=[1]) == Mine(1, c=[2])
     assert hash(Mine(1, c=[1])) == hash(Mine(1, c=[2]))
     assert Mine(1) != Mine(2)
-    assert Mine(1) != Stock(1)
+    other: object = Stock(1)
+    assert Mine(1) != other
 
 
 def test_it_is_frozen_and_has_slots() -> None:
