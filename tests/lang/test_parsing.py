@@ -66,3 +66,18 @@ def test_a_parser_from_tables_reads_like_one_from_the_grammar() -> None:
     text = 'query q($a: I32 = 1) { match { $p: P { a: "x" } $p k $q } return { count($p) as n } }'
     made = Lark(tables._grammar("query"), **tables._OPTIONS)
     assert tables.parser("query").parse(text) == made.parse(text)
+
+
+@pytest.mark.parametrize("language", tables.LANGUAGES)
+def test_the_grammar_leaves_nothing_to_be_guessed(
+    language: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("DEBUG", logger="lark"):
+        Lark(tables._grammar(language), **tables._OPTIONS, debug=True)
+    assert [r.getMessage() for r in caplog.records if "conflict" in r.getMessage().lower()] == []
+
+
+def test_a_grammar_that_has_to_be_guessed_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("DEBUG", logger="lark"):
+        Lark('start: "a" start? | "a" start "b"', parser="lalr", debug=True)
+    assert "conflict" in caplog.text.lower()
