@@ -6,8 +6,10 @@ Knows nothing of grammars, schemas or graphs, and imports nothing of ours.
 
 import unicodedata
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from omnigraph.record import record
 
 Severity = Literal["error", "warning", "info"]
 Kind = Literal["parse", "catalog", "identity", "plan", "type", "input", "lint"]
@@ -15,7 +17,7 @@ Kind = Literal["parse", "catalog", "identity", "plan", "type", "input", "lint"]
 _WINDOW = 96  # columns of a source line shown around the caret; longer lines are clipped
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Span:
     """A half-open range of characters in a source text.
 
@@ -38,7 +40,7 @@ class Span:
 NOWHERE = Span(0, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Source:
     r"""A named text that can say on which line a character stands.
 
@@ -72,7 +74,7 @@ class Source:
         return self.text[starts[number - 1] : end].rstrip("\r")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Diagnostic:
     """One finding about a text: a message, a code, a place and a hint.
 
@@ -132,11 +134,11 @@ def render(diagnostic: Diagnostic, source: Source) -> str:
         |      ^^^^
     """
     code = f"[{diagnostic.code}]" if diagnostic.code else ""
-    place = f"{source.name}:{diagnostic.line}:{diagnostic.column}"
-    lines = [f"{place}: {diagnostic.severity}{code}: {diagnostic.message}"]
+    place = f"{_spelled(source.name)}:{diagnostic.line}:{diagnostic.column}"
+    lines = [f"{place}: {diagnostic.severity}{code}: {_spelled(diagnostic.message)}"]
     lines += _picture(diagnostic, source)
     if diagnostic.hint:
-        lines.append(f"  hint: {diagnostic.hint}")
+        lines.append(f"  hint: {_spelled(diagnostic.hint)}")
     return "\n".join(lines)
 
 
@@ -163,11 +165,18 @@ def _plain(text: str) -> str:
     )
 
 
+def _spelled(text: str) -> str:
+    """Text on one line in which nothing can move the cursor or change the colour."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def _cells(text: str) -> int:
     return sum(_width(c) for c in text)
 
 
 def _width(char: str) -> int:
-    if unicodedata.combining(char):
+    if unicodedata.category(char) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1

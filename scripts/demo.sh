@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-PATH="$PWD/${BIN:-.venv/bin}:$PATH"
+PATH="$(cd "${BIN:-.venv/bin}" && pwd):$PATH"
 library=examples/library
 
 if [[ -t 1 && -z ${NO_COLOR:-} ]]; then

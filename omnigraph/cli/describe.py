@@ -30,6 +30,7 @@ from .options import settings, shared_options
 @shared_options
 def describe(schema_path: str, query_path: str, plan: bool, names: tuple[str, ...]) -> None:
     """Tell what queries take, give and touch. NAMES picks some of the file."""
+    files.once(schema_path, query_path)
     queries = _picked(_compiled(schema_path, query_path), names)
     if settings().json:
         show.document({"queries": [_document(one, plan) for one in queries]})

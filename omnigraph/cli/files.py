@@ -4,38 +4,68 @@ Owns what a path argument may be (a file, a directory, `-` for standard input) a
 for those that cannot be read. A file is replaced as a whole or not at all.
 """
 
+import errno
 import os
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+
+import click
 
 from omnigraph.diagnostics import Source
 from omnigraph.errors import InputError
 from omnigraph.lang.parsing import decode
+
+from . import show
 
 STDIN = "-"
 
 
 def read_source(path: str) -> Source:
     """The text of a file, or of standard input for `-`; errors name the path."""
-    if path == STDIN:
-        return decode(sys.stdin.buffer.read(), "<stdin>")
     try:
-        data = Path(path).read_bytes()
+        data = _stdin() if path == STDIN else Path(path).read_bytes()
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", reason="unreadable") from error
-    return decode(data, path)
+        raise InputError(
+            f"cannot read {name_of(path)}: {error.strerror}",
+            reason="unreadable",
+            hint="is the path right, and may you read it?",
+        ) from error
+    return decode(data, name_of(path))
+
+
+def name_of(path: str) -> str:
+    """What a path is called in messages."""
+    return "<stdin>" if path == STDIN else path
+
+
+def _stdin() -> bytes:
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    return sys.stdin.buffer.read()
+
+
+def once(*paths: str) -> None:
+    """Refuse to read standard input twice: the second reader would find nothing."""
+    if paths.count(STDIN) > 1:
+        raise click.UsageError("standard input, `-`, can be read only once")
+
+
+def lone(paths: Sequence[str]) -> bool:
+    """Whether the paths name one single file, whatever a directory holds today."""
+    return len(paths) == 1 and (paths[0] == STDIN or not Path(paths[0]).is_dir())
 
 
 def expand(paths: Iterable[str], *suffixes: str) -> Iterator[str]:
     """The paths with every directory replaced by the files below it that end in a suffix."""
     for path in paths:
-        if path != STDIN and Path(path).is_dir():
-            found = (p for p in sorted(Path(path).rglob("*")) if p.suffix in suffixes)
-            yield from (str(p) for p in found if p.is_file())
-        else:
+        if path == STDIN or not Path(path).is_dir():
             yield path
+            continue
+        found = [p for p in sorted(Path(path).rglob("*")) if p.suffix in suffixes and p.is_file()]
+        if not found:
+            show.note(f"no {' or '.join(suffixes)} file in {path}")
+        yield from map(str, found)
 
 
 def replace_text(path: str, text: str) -> None:
@@ -53,8 +83,10 @@ def replace_text(path: str, text: str) -> None:
 
 
 def _scratch_beside(target: Path, path: str) -> Path:
+    import tempfile
+
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".omnigraph-")
     except OSError as error:
         raise _unwritable(path, error) from error
     os.close(handle)
@@ -62,4 +94,5 @@ def _scratch_beside(target: Path, path: str) -> Path:
 
 
 def _unwritable(path: str, error: OSError) -> InputError:
-    return InputError(f"cannot write {path}: {error.strerror}", reason="unwritable")
+    hint = "is there room, and may you write there?"
+    return InputError(f"cannot write {path}: {error.strerror}", reason="unwritable", hint=hint)

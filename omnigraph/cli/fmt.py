@@ -1,18 +1,21 @@
 """`omnigraph fmt`: canonical layout for `.pg` and `.gq` files."""
 
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
 
 from omnigraph.diagnostics import Diagnostic, Source
 from omnigraph.errors import LanguageError
+from omnigraph.record import record
 
 from . import exits, files, show
 from .options import settings, shared_options
 
+_NO_NEWLINE = "\\ No newline at end of file"  # what `patch` and `diff` say
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Formatted:
     """What happened to one file: `unchanged`, `formatted` or `error`."""
 
@@ -25,7 +28,9 @@ class Formatted:
     def to_json(self) -> dict[str, Any]:
         """The members a program reads."""
         found = [one.to_json() for one in self.diagnostics]
-        return {"path": self.path, "status": self.status, "diagnostics": found}
+        facts = {"path": self.path, "status": self.status, "diagnostics": found}
+        shown = self.path == files.STDIN and self.status != "error"
+        return facts | ({"text": self.text} if shown else {})
 
 
 @click.command()
@@ -43,6 +48,7 @@ def fmt(
     A directory stands for all such files below it; `-` reads standard input and prints the
     result. Comments stay, meaning never changes, and a file with errors is left alone.
     """
+    files.once(*paths)
     done = [_format(path, language) for path in files.expand(paths, ".pg", ".gq")]
     for one in done:
         _deliver(one, write=not (check or diff), diff=diff)
@@ -65,7 +71,8 @@ def _format(path: str, language: str | None) -> Formatted:
 
 
 def _formatter(path: str, language: str | None) -> Any:
-    suffix = language or path.rpartition(".")[2]
+    suffix: str | None = Path(path).suffix[1:]
+    suffix = suffix if suffix in ("pg", "gq") else language
     if suffix == "pg":
         from omnigraph.lang.schema import format_schema
 
@@ -83,19 +90,20 @@ def _deliver(one: Formatted, *, write: bool, diff: bool) -> None:
         if not settings().json:
             show.findings(one.diagnostics, one.source, err=True)
     elif diff and one.status == "formatted":
-        show.result(_difference(one))
+        show.verbatim(_difference(one))
     elif write and one.path == files.STDIN and not settings().json:
-        click.echo(one.text, nl=False)
+        show.verbatim(one.text)
     elif write and one.path != files.STDIN and one.status == "formatted":
         files.replace_text(one.path, one.text)
 
 
 def _difference(one: Formatted) -> str:
     from difflib import unified_diff
+    from io import StringIO
 
-    before = one.source.text.splitlines(keepends=True)
-    after = one.text.splitlines(keepends=True)
-    return "".join(unified_diff(before, after, one.path, f"{one.path} (formatted)")).rstrip("\n")
+    before, after = (StringIO(text).readlines() for text in (one.source.text, one.text))
+    found = unified_diff(before, after, one.path, f"{one.path} (formatted)")
+    return "".join(line if line[-1] == "\n" else f"{line}\n{_NO_NEWLINE}\n" for line in found)
 
 
 def _summarise(done: list[Formatted], check: bool) -> None:

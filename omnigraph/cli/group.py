@@ -4,14 +4,15 @@ Owns lazy loading and the hint for a misspelt command. The help page is made fro
 texts given here, so that asking for help imports no command at all.
 """
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import click
 
+from omnigraph.record import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Lazy:
     """Where a command lives, and its line on the help page."""
 
@@ -43,7 +44,8 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does it, with a guess at what was meant."""
-        if args and not args[0].startswith("-") and args[0] not in self._lazy:
+        wrong = bool(args) and not args[0].startswith("-") and args[0] not in self._lazy
+        if wrong and not ctx.resilient_parsing:
             ctx.fail(f"no such command '{args[0]}'{self._guess(args[0])}")
         return super().resolve_command(ctx, args)
 

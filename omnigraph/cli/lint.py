@@ -1,19 +1,20 @@
 """`omnigraph lint`: every finding about queries and their schema, as text, JSON or SARIF."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
 
-from omnigraph.diagnostics import Diagnostic, Source
+from omnigraph.diagnostics import Diagnostic, Severity, Source
 from omnigraph.errors import LanguageError
+from omnigraph.record import record
 
 from . import exits, files, show
 from .options import settings, shared_options
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Report:
     """What was found in one file; `document` is its JSON form."""
 
@@ -54,6 +55,7 @@ def lint(
 
     Every finding is reported with its place. Exits 1 when there is an error.
     """
+    files.once(schema_path, *query_paths)
     schema, queries = lint_files(schema_path, query_paths)
     reports = [schema, *queries]
     form = "json" if settings().json else form
@@ -62,7 +64,7 @@ def lint(
 
         show.document(log([(one.source, one.findings) for one in reports]))
     elif form == "json":
-        show.document(_document(schema, queries))
+        show.document(_document(schema, queries, schema_path, query_paths))
     else:
         _tell(reports)
     found = [one for report in reports for one in report.findings]
@@ -71,15 +73,14 @@ def lint(
 
 def lint_files(schema_path: str, query_paths: Sequence[str]) -> tuple[Report, list[Report]]:
     """The report of a schema, and of each query file; without a schema no query is checked."""
-    from omnigraph.lang.schema import diagnose_schema, lint_schema
+    from omnigraph.lang.schema import examine_schema
 
     try:
         source = files.read_source(schema_path)
     except LanguageError as error:
-        return _unreadable(error, schema_path), []
-    catalog, _ = diagnose_schema(source.text, source.name)
-    found = lint_schema(source.text, source.name)
-    report = Report(source, found, {"schema_source": schema_path, "findings": _json(found)})
+        return _schema_report(error.source or Source(schema_path, ""), error.diagnostics), []
+    catalog, found = examine_schema(source.text, source.name)
+    report = _schema_report(source, found)
     if catalog is None:
         return report, []
     paths = files.expand(query_paths, ".gq")
@@ -92,34 +93,66 @@ def _lint_queries(path: str, catalog: Any, schema_path: str) -> Report:
     try:
         source = files.read_source(path)
     except LanguageError as error:
-        return _unreadable(error, path)
+        return _unreadable(error, path, schema_path)
     report = lint_queries(source.text, catalog, source.name, schema_path)
-    return Report(source, report.diagnostics, report.to_json())
+    found = sorted([*report.diagnostics, *_remarks(report)], key=lambda one: (one.start, one.end))
+    return Report(source, tuple(found), report.to_json() | {"query_path": path})
 
 
-def _unreadable(error: LanguageError, path: str) -> Report:
-    source = error.source or Source(path, "")
-    found = error.diagnostics
-    facts = {"status": "error", "query_path": path, "queries_processed": 0, "results": []}
-    counts = {"errors": len(found), "warnings": 0, "infos": 0, "findings": _json(found)}
-    return Report(source, found, facts | counts)
+def _remarks(report: Any) -> Iterator[Diagnostic]:
+    """What lint remarks about whole queries, with the place of their names."""
+    for result in report.results:
+        for remark in result.warnings:
+            at = result.diagnosis.query.name.span
+            yield Diagnostic.at(report.source, at, remark, kind="lint", severity="warning")
+
+
+def _schema_report(source: Source, found: tuple[Diagnostic, ...]) -> Report:
+    return Report(source, found, {"findings": _json(found)})
+
+
+def _unreadable(error: LanguageError, path: str, schema_path: str) -> Report:
+    found = tuple(replace(one, code="Q000") for one in error.diagnostics)
+    facts = _facts(schema_path, path) | {"errors": len(found), "findings": _json(found)}
+    return Report(error.source or Source(path, ""), found, facts)
+
+
+def _facts(schema_path: str, path: str) -> dict[str, Any]:
+    """The report of a file of which no query was looked at."""
+    return {
+        "status": "error",
+        "schema_source": schema_path,
+        "query_path": path,
+        "queries_processed": 0,
+        "errors": 0,
+        "warnings": 0,
+        "infos": 0,
+        "results": [],
+        "findings": [],
+    }
 
 
 def _json(found: Sequence[Diagnostic]) -> list[dict[str, object]]:
     return [one.to_json() for one in found]
 
 
-def _document(schema: Report, queries: Sequence[Report]) -> dict[str, Any]:
-    """One query file gives its report; several, or none, give a list beside the schema's."""
-    if len(queries) == 1 and not schema.findings:
-        return queries[0].document
-    found = [one for report in (schema, *queries) for one in report.findings]
-    bad = any(one.severity == "error" for one in found)
-    return {
-        "status": "error" if bad else "ok",
-        "schema": schema.document,
-        "queries": [one.document for one in queries],
-    }
+def _document(
+    schema: Report, queries: Sequence[Report], schema_path: str, paths: Sequence[str]
+) -> dict[str, Any]:
+    """The totals, and with them the report of the one query file, or of each of several."""
+    found = [one.severity for report in (schema, *queries) for one in report.findings]
+    totals: dict[str, Any] = {"status": "error" if "error" in found else "ok"}
+    totals["schema_source"] = schema_path
+    totals["queries_processed"] = sum(one.document["queries_processed"] for one in queries)
+    kinds: tuple[Severity, ...] = ("error", "warning", "info")
+    totals |= {f"{kind}s": found.count(kind) for kind in kinds}
+    if not files.lone(paths):
+        return totals | {
+            "schema": schema.document,
+            "queries": [one.document for one in queries],
+        }
+    document = queries[0].document if queries else _facts(schema_path, paths[0])
+    return document | totals | ({"schema": schema.document} if schema.findings else {})
 
 
 def _tell(reports: Sequence[Report]) -> None:

@@ -4,8 +4,11 @@ Owns the translation of errors to messages and exit codes. A traceback is shown 
 `--debug`.
 """
 
+import gc
+import io
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -28,6 +31,8 @@ _COMMANDS = {
     ),
     "version": Lazy("omnigraph.cli.version", "version", "Print the version."),
 }
+# Start-up makes many objects and no garbage: looking for it would take a tenth of the time.
+_GC_THRESHOLD = 100_000
 _LEGEND = """
 All commands here work on files alone: they need no graph, no server and no Java.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 5 --check found something, 130 interrupted.
@@ -48,47 +53,77 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the program and exit."""
+    gc.set_threshold(_GC_THRESHOLD)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name of a file may hold any bytes
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(arguments))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the program; gives the exit code instead of raising."""
     chosen = Chosen()
-    try:
-        ended: Any = cli.main(
-            args=arguments, prog_name="omnigraph", standalone_mode=False, obj=chosen
-        )
-        sys.stdout.flush()
-        return ended if isinstance(ended, int) else exits.OK
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted; nothing was left half-written", err=True)
-        return exits.INTERRUPTED
-    except BrokenPipeError:
-        _silence_stdout()
-        return exits.BROKEN_PIPE
-    except Exception as error:  # the last resort: every other path is typed
-        return _failed(error, chosen.settings)
+    streams = sys.stdout, sys.stderr
+    # This context outlives the command, so that errors too are shown as its flags ask.
+    with click.Context(cli, obj=chosen):
+        try:
+            ended: Any = cli.main(
+                args=arguments, prog_name="omnigraph", standalone_mode=False, obj=chosen
+            )
+            return ended if isinstance(ended, int) else exits.OK
+        except click.ClickException as error:
+            return _misused(error, chosen.settings)
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("interrupted; nothing was left half-written", err=True)
+            return exits.INTERRUPTED
+        except SystemExit:
+            if (sys.stdout, sys.stderr) == streams:
+                raise  # a shell was helped to complete a line
+            # Click wraps the streams and exits when whoever read the output has gone.
+            sys.stdout, sys.stderr = streams
+            _silence_stdout()
+            return exits.BROKEN_PIPE
+        except Exception as error:  # the last resort: every other path is typed
+            return _failed(error, chosen.settings)
+
+
+def _misused(error: click.ClickException, settings: Settings) -> int:
+    with suppress(OSError):  # nobody is left to be told
+        if settings.json_errors:
+            from omnigraph.errors import UsageError
+
+            from . import show
+
+            show.document(UsageError(reason=error.format_message()).to_json())
+        else:
+            error.show()
+    return error.exit_code
 
 
 def _failed(error: Exception, settings: Settings) -> int:
-    from omnigraph.errors import InternalError, OmnigraphError
-
     if settings.debug:
         import traceback
 
         traceback.print_exception(error)
-    if not isinstance(error, OmnigraphError):
-        error = InternalError(f"unexpected {type(error).__name__}: {error}")
-    if settings.json_errors:
-        from . import show
+    typed = _typed(error)
+    with suppress(OSError):  # nobody is left to be told
+        if settings.json_errors and not isinstance(error, OSError):
+            from . import show
 
-        show.document(error.to_json())
-    else:
-        _tell(error)
-    return exits.code_of(error)
+            show.document(typed.to_json())
+        else:
+            _tell(typed)
+    return exits.code_of(typed)
+
+
+def _typed(error: Exception) -> Any:
+    from omnigraph.errors import InternalError, OmnigraphError, StorageError
+
+    if isinstance(error, OmnigraphError):
+        return error
+    if isinstance(error, OSError):  # files are read and written elsewhere: this is a stream
+        return StorageError(f"cannot write the result: {error.strerror}")
+    return InternalError(f"unexpected {type(error).__name__}: {error}")
 
 
 def _tell(error: Any) -> None:
@@ -99,9 +134,7 @@ def _tell(error: Any) -> None:
     if isinstance(error, LanguageError) and error.source is not None and error.diagnostics:
         show.findings(error.diagnostics, error.source, err=True)
         return
-    click.echo(f"{click.style('error', fg='red', bold=True)}: {error}", err=True)
-    if error.hint:
-        click.echo(f"hint: {error.hint}", err=True)
+    show.problem(str(error), error.hint)
 
 
 def _silence_stdout() -> None:

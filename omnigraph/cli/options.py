@@ -11,10 +11,12 @@ from typing import Any, TypeVar
 
 import click
 
+from omnigraph.record import record
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Settings:
     """How to speak to the caller."""
 

@@ -6,6 +6,7 @@ from typing import Any
 import omnigraph
 from omnigraph.diagnostics import Diagnostic, Source
 
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
@@ -20,7 +21,14 @@ def log(reports: Sequence[tuple[Source, Sequence[Diagnostic]]]) -> dict[str, Any
     rules = [{"id": code} for code in sorted({one["ruleId"] for one in results})]
     tool = {"name": "omnigraph", "version": omnigraph.__version__, "rules": rules}
     run = {"tool": {"driver": tool}, "columnKind": "unicodeCodePoints", "results": results}
-    return {"version": "2.1.0", "runs": [run]}
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _uri(name: str) -> str:
+    from pathlib import Path
+    from urllib.parse import quote
+
+    return Path(name).as_uri() if name.startswith("/") else quote(name, errors="surrogateescape")
 
 
 def _result(source: Source, one: Diagnostic) -> dict[str, Any]:
@@ -31,7 +39,7 @@ def _result(source: Source, one: Diagnostic) -> dict[str, Any]:
         "endLine": end_line,
         "endColumn": end_column,
     }
-    place = {"artifactLocation": {"uri": source.name}, "region": region}
+    place = {"artifactLocation": {"uri": _uri(source.name)}, "region": region}
     return {
         "ruleId": one.code or one.kind,
         "level": _LEVELS[one.severity],

@@ -33,20 +33,21 @@ def check(context: click.Context, paths: tuple[str, ...], strict: bool) -> None:
 
     All errors of a file are reported, each with its place.
     """
+    files.once(*paths)
     reports = [_examine(path) for path in files.expand(paths, ".pg")]
     if settings().json:
         documents = [document for document, _, _ in reports]
-        show.document(documents[0] if len(documents) == 1 else {"files": documents})
+        show.document(documents[0] if files.lone(paths) else {"files": documents})
     else:
         for document, source, found in reports:
             show.findings(found, source)
-            show.result(_headline(document, found))
+            show.result(f"{source.name}: {_headline(document, found)}")
     every = [one for _, _, some in reports for one in some]
     context.exit(exits.of_findings(every, strict=strict))
 
 
 def _examine(path: str) -> tuple[dict[str, Any], Source, tuple[Diagnostic, ...]]:
-    from omnigraph.lang.schema import diagnose_schema, lint_schema
+    from omnigraph.lang.schema import examine_schema
     from omnigraph.lang.schema.shape import shape_hash
 
     try:
@@ -54,10 +55,10 @@ def _examine(path: str) -> tuple[dict[str, Any], Source, tuple[Diagnostic, ...]]
     except LanguageError as error:
         source, found = error.source or Source(path, ""), error.diagnostics
         return _document(path, found), source, found
-    catalog, found = diagnose_schema(source.text, source.name)
+    catalog, found = examine_schema(source.text, source.name)
     if catalog is None:
+        found = tuple(one for one in found if one.severity == "error")
         return _document(path, found), source, found
-    found = lint_schema(source.text, source.name)
     facts = {
         "shape_hash": shape_hash(catalog),
         "interfaces": [one.name for one in catalog.interfaces],
@@ -75,11 +76,11 @@ def _document(path: str, found: tuple[Diagnostic, ...]) -> dict[str, Any]:
 
 def _headline(document: dict[str, Any], found: tuple[Diagnostic, ...]) -> str:
     if document["status"] == "error":
-        return f"{document['path']}: {show.summary(found)}"
+        return show.summary(found)
     kinds = (("interfaces", "interface"), ("nodes", "node type"), ("edges", "edge type"))
     parts = [show.count(len(document[key]), noun) for key, noun in kinds]
     warned = f" ({show.summary(found)})" if found else ""
-    return f"{document['path']}: ok, {', '.join(parts)}{warned}"
+    return f"ok, {', '.join(parts)}{warned}"
 
 
 @click.command()
@@ -98,8 +99,10 @@ def diff(
     """
     from omnigraph.lang.schema.migrate import plan_migration
 
+    files.once(before, after)
     old, new = _catalog(before), _catalog(after)
-    plan = plan_migration(old, new, allow_data_loss=allow_data_loss)
+    name = files.name_of(after)
+    plan = plan_migration(old, new, allow_data_loss=allow_data_loss, name=name)
     if settings().json:
         show.document(plan.to_json())
     else:

@@ -5,6 +5,7 @@ colours. Rich is imported only by what draws a table.
 """
 
 import json
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,7 +25,22 @@ def result(text: str) -> None:
 
 def document(value: Any) -> None:
     """Print one JSON document, two spaces deep."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    encoding = getattr(sys.stdout, "encoding", None) or ""
+    plain = encoding.lower().replace("-", "") != "utf8"
+    click.echo(json.dumps(value, indent=2, ensure_ascii=plain))
+
+
+def verbatim(text: str) -> None:
+    """Print a text that is a file of ours as it is, escape sequences and all."""
+    click.echo(text.encode("utf-8", "surrogateescape"), nl=False)
+
+
+def problem(message: str, hint: str | None) -> None:
+    """Say why a command failed, and what might help."""
+    word = click.style("error", fg="red", bold=True)
+    click.echo(f"{word}: {message}", err=True, color=settings().color)
+    if hint:
+        click.echo(f"hint: {hint}", err=True)
 
 
 def note(text: str) -> None:

@@ -6,15 +6,16 @@ Knows no single rule of either grammar: each language hands in its builder and i
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.diagnostics import Diagnostic, Source, Span
 from omnigraph.errors import ParseError
+from omnigraph.record import record
 
 from . import scan
 
 MAX_SOURCE = 4 * 1024 * 1024  # characters; far above any schema, far below what hurts
+_BOM = "\ufeff"
 _SHOWN = 6  # expected tokens named in a message
 _FOUND = re.compile(r"[-$@]?[A-Za-z0-9_]+")  # what people take for one word, a wrong one too
 Advice = Callable[[Source, Span, frozenset[str]], str | None]
@@ -28,7 +29,7 @@ class Mistake(Exception):  # noqa: N818 - never leaves this package
         self.message, self.span, self.hint = message, span, hint
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Language:
     """What the shared machinery must know about one language.
 
@@ -47,7 +48,7 @@ class Language:
     advise: Advice = lambda source, span, expected: None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parsed:
     """The declarations that could be read, and what is wrong with the others.
 
@@ -66,9 +67,9 @@ def decode(data: bytes, name: str) -> Source:
     'node A {}'
     """
     try:
-        source = Source(name, data.decode("utf-8-sig"))
+        source = Source(name, data.decode("utf-8").removeprefix(_BOM))
     except UnicodeDecodeError as error:
-        good = Source(name, data[: error.start].decode("utf-8-sig", "replace"))
+        good = Source(name, data[: error.start].decode("utf-8").removeprefix(_BOM))
         message = f"byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8"
         hint = "save the file as UTF-8; is it a text file?"
         at = Diagnostic.at(good, Span(len(good.text), len(good.text)), message, hint=hint)
@@ -121,18 +122,22 @@ def _unreadable(source: Source) -> Diagnostic | None:
     if at_nul >= 0:
         message = "a NUL character: this is not a text file"
         return Diagnostic.at(source, Span(at_nul, at_nul + 1), message)
+    try:
+        source.text.encode()
+    except UnicodeEncodeError as error:
+        message = "a lone surrogate: half of a character cannot be stored"
+        return Diagnostic.at(source, Span(error.start, error.end), message)
     return None
 
 
 def _parse_piece(language: Language, source: Source, start: int, end: int) -> Any:
-    inside = scan.content(source.text, start, end)
-    if inside is None:
+    extent = scan.extent(source.text, start, end)
+    if extent is None:
         return None
-    deep = scan.too_deep(source.text, start, end)
-    if deep is not None:
+    if extent.too_deep is not None:
         message = f"brackets are nested more than {scan.MAX_DEPTH} deep"
-        return Diagnostic.at(source, deep, message)
-    return _read(language, source, inside)
+        return Diagnostic.at(source, extent.too_deep, message)
+    return _read(language, source, extent.inside)
 
 
 def _read(language: Language, source: Source, inside: Span) -> Any:

@@ -6,10 +6,11 @@ bound on nesting. It knows no grammar: what a declaration means is the parser's 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from omnigraph.diagnostics import Span
+from omnigraph.record import record
 
 MAX_DEPTH = 100
 
@@ -28,8 +29,7 @@ _LINE = _WHOLE.replace(r'[^"\\]', r'[^"\\\n]').replace(r"\\(?s:.)", r"\\.")
 _WARY = re.compile(_LINE + r'| (?P<broken>"[^\n]* | /\*(?s:.*)) | (?P<other>(?s:.))', re.X)
 
 
-@dataclass(frozen=True, slots=True)
-class Lexeme:
+class Lexeme(NamedTuple):
     """A coarse piece of text: its kind and where it stands."""
 
     kind: str
@@ -37,7 +37,7 @@ class Lexeme:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Opening:
     """How a declaration begins: one of `words`, then lexemes of the `follow` kinds."""
 
@@ -62,15 +62,19 @@ def split(
 ) -> list[tuple[int, int]]:
     r"""Cut a part of a text at every place where a declaration begins.
 
-    The first piece may hold what stands before the first declaration.
+    The first piece may hold what stands before the first declaration. Nothing begins inside
+    brackets, except for the `wary`, who do not trust brackets either.
 
     >>> split("// x\nnode A {} node B {}", Opening(frozenset({"node"}), ("word",)), 0, 24)
     [(0, 5), (5, 15), (15, 24)]
     """
     solid = [x for x in lexemes(text, start, end, wary=wary) if x.kind != "comment"]
-    cuts = [x.start for i, x in enumerate(solid) if _begins(text, solid, i, opening)]
-    edges = [start, *(c for c in cuts if c > start), end]
-    return list(pairwise(edges))
+    cuts, depth = [start], 0
+    for index, piece in enumerate(solid):
+        depth = max(0, depth + (piece.kind == "open") - (piece.kind == "close"))
+        if (wary or not depth) and piece.start > start and _begins(text, solid, index, opening):
+            cuts.append(piece.start)
+    return list(pairwise([*cuts, end]))
 
 
 def _begins(text: str, solid: list[Lexeme], index: int, opening: Opening) -> bool:
@@ -83,20 +87,30 @@ def _begins(text: str, solid: list[Lexeme], index: int, opening: Opening) -> boo
     return following == opening.follow
 
 
-def content(text: str, start: int, end: int) -> Span | None:
-    """From the first to the last lexeme that is not a comment; None when there is none."""
-    solid = [x for x in lexemes(text, start, end) if x.kind != "comment"]
-    return Span(solid[0].start, solid[-1].end) if solid else None
+@record
+class Extent:
+    """What stands in a piece of text: from its first to its last lexeme, comments left out.
+
+    `too_deep` is the bracket that goes deeper than `MAX_DEPTH`, if there is one.
+    """
+
+    inside: Span
+    too_deep: Span | None
 
 
-def too_deep(text: str, start: int, end: int) -> Span | None:
-    """The bracket that goes deeper than `MAX_DEPTH`, if there is one."""
-    depth = 0
-    for piece in lexemes(text, start, end):
-        depth += {"open": 1, "close": -1}.get(piece.kind, 0)
-        if depth > MAX_DEPTH:
-            return Span(piece.start, piece.end)
-    return None
+def extent(text: str, start: int, end: int) -> Extent | None:
+    """The extent of a piece of text; None when it holds nothing but comments."""
+    first, last, depth = None, 0, 0
+    deep: Span | None = None
+    for kind, begin, last_end in lexemes(text, start, end):
+        if kind == "comment":
+            continue
+        first = begin if first is None else first
+        last = last_end
+        depth += 1 if kind == "open" else -1 if kind == "close" else 0
+        if depth > MAX_DEPTH and deep is None:
+            deep = Span(begin, last_end)
+    return None if first is None else Extent(Span(first, last), deep)
 
 
 def comments(text: str) -> tuple[Span, ...]:

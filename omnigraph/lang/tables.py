@@ -31,8 +31,7 @@ _PLUGINS = {"ContextualLexer": QuickContextualLexer}
 def parser(language: str) -> Lark:
     """The parser of one declaration of a language, from its tables when they are fresh."""
     grammar = _grammar(language)
-    tables = _HERE / language / "grammar.json"
-    saved = json.loads(tables.read_bytes()) if tables.exists() else {}
+    saved = _saved(language)
     if saved.get("stamp") != _stamp(grammar):
         return Lark(grammar, **_OPTIONS, _plugins=_PLUGINS)
     return _restore(saved)
@@ -40,15 +39,22 @@ def parser(language: str) -> Lark:
 
 def fresh(language: str) -> bool:
     """Whether the saved tables belong to the grammar as it is now."""
-    tables = _HERE / language / "grammar.json"
-    return tables.exists() and tables.read_text("utf-8") == _save(language)
+    return bool(_saved(language).get("stamp") == _stamp(_grammar(language)))
 
 
 def write(language: str) -> Path:
-    """Compute the tables of a language and save them; gives the path."""
+    """Compute the tables of a language and save them where they are not fresh; gives the path."""
+    # Lark numbers states as its sets happen to lie, so that fresh tables would change for nothing.
     tables = _HERE / language / "grammar.json"
-    tables.write_text(_save(language), "utf-8")
+    if not fresh(language):
+        tables.write_text(_save(language), "utf-8")
     return tables
+
+
+def _saved(language: str) -> dict[str, Any]:
+    tables = _HERE / language / "grammar.json"
+    found: dict[str, Any] = json.loads(tables.read_bytes()) if tables.exists() else {}
+    return found
 
 
 def _grammar(language: str) -> str:
@@ -56,7 +62,7 @@ def _grammar(language: str) -> str:
 
 
 def _stamp(grammar: str) -> str:
-    return sha256(f"{lark.__version__}\n{grammar}".encode()).hexdigest()
+    return sha256(f"{lark.__version__}\n{_OPTIONS}\n{grammar}".encode()).hexdigest()
 
 
 def _save(language: str) -> str:
@@ -64,9 +70,32 @@ def _save(language: str) -> str:
     from lark.lexer import TerminalDef
 
     grammar = _grammar(language)
-    data, memo = Lark(grammar, **_OPTIONS).memo_serialize([TerminalDef, Rule])
+    made: Any = Lark(grammar, **_OPTIONS)
+    made.parser.parser._parse_table = _numbered(made.parser.parser._parse_table)
+    data, memo = made.memo_serialize([TerminalDef, Rule])
     saved = {"stamp": _stamp(grammar), "data": _tag(data), "memo": _tag(memo)}
     return json.dumps(saved, separators=(",", ":"), sort_keys=True) + "\n"
+
+
+def _numbered(table: Any) -> Any:
+    """The same table, its states numbered as they are reached: lark takes them from a set."""
+    numbers: dict[int, int] = {}
+    waiting = sorted(table.start_states.values())
+    while waiting:
+        state = waiting.pop()
+        if state not in numbers:
+            numbers[state] = len(numbers)
+            actions = [table.states[state][name] for name in sorted(table.states[state])]
+            waiting += [target for _, target in reversed(actions) if isinstance(target, int)]
+    states = {new: _renumbered(table.states[old], numbers) for old, new in numbers.items()}
+    starts = {name: numbers[old] for name, old in table.start_states.items()}
+    ends = {name: numbers[old] for name, old in table.end_states.items()}
+    return type(table)(states, starts, ends)
+
+
+def _renumbered(actions: dict[str, Any], numbers: dict[int, int]) -> dict[str, Any]:
+    found = ((name, actions[name]) for name in sorted(actions))
+    return {name: (action, numbers.get(target, target)) for name, (action, target) in found}
 
 
 def _restore(saved: dict[str, Any]) -> Lark:

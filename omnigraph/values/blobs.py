@@ -3,12 +3,12 @@
 Never reads an object and never decides whether a URI is allowed.
 """
 
-from dataclasses import dataclass
+from omnigraph.record import record
 
 _PREFIX = "base64:"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BlobUri:
     """A blob that lies outside the graph."""
 

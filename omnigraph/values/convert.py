@@ -8,12 +8,12 @@ is not looked at here. The errors that users see are made in `coerce`.
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date
 from enum import Enum
 from functools import lru_cache
 from typing import Any
 
+from omnigraph.record import record
 from omnigraph.values.blobs import BlobUri, parse_blob
 from omnigraph.values.dates import (
     FIRST_DAY,
@@ -42,7 +42,7 @@ RANGES: dict[ScalarType, tuple[int, int]] = {
 """The first and last value of each integer type."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Surface:
     """What one way in accepts beyond the plain form of a type."""
 

@@ -4,7 +4,9 @@ Two property types are equal when their records are equal. Never knows values: s
 """
 
 import enum
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from omnigraph.record import record
 
 
 class ScalarType(enum.Enum):
@@ -42,7 +44,7 @@ class ScalarType(enum.Enum):
 _INTEGERS = frozenset({ScalarType.I32, ScalarType.I64, ScalarType.U32, ScalarType.U64})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PropertyType:
     """The type of a property, parameter or column.
 

@@ -4,12 +4,13 @@ Owns the record that everything above the language holds. One bad query never hi
 findings of a text come in one error.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal as OneOf
 
 from omnigraph.diagnostics import Diagnostic, Source
 from omnigraph.errors import UsageError, language_error
 from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.record import record
 
 from . import model as m
 from . import plan
@@ -23,7 +24,7 @@ from .parse import read_queries
 QueryKind = OneOf["read", "mutation"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CompiledQuery:
     """A query that fits its schema, ready to run."""
 
@@ -49,7 +50,7 @@ class CompiledQuery:
         return {name: value for name, value in found.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Diagnosis:
     """One query of a text: compiled when it is right, and what was found in any case."""
 

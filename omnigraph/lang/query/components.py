@@ -5,14 +5,14 @@ seeds and by lint to find cross products.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from omnigraph.diagnostics import Span
+from omnigraph.record import record
 
 from .check.checked import Bind, Match, Walk
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Component:
     """Variables that hang together, with their bindings and traversals in textual order.
 

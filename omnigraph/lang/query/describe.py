@@ -4,10 +4,10 @@ Owns the operation descriptor that clients and tools see. Column names are those
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal as OneOf
 
 from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.record import record
 from omnigraph.values import PropertyType, ScalarType
 
 from . import plan
@@ -30,7 +30,7 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ResultColumn:
     """One result column: its name and what its values are."""
 
@@ -52,7 +52,7 @@ class ResultColumn:
         return {name: value for name, value in found.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TypeRef:
     """A node or edge type."""
 
@@ -64,7 +64,7 @@ class TypeRef:
         return {"kind": self.kind, "type_name": self.type_name}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Operation:
     """The descriptor of a query; `result` is empty for a mutation."""
 

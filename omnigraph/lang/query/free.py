@@ -58,7 +58,13 @@ def _all(pieces: Iterable[plan.Value | plan.Predicate | plan.Ranking]) -> frozen
 
 
 def needed_by(operators: Iterable[plan.Operator]) -> frozenset[str]:
-    """The variables that operators read but do not introduce themselves."""
+    """The variables that operators read but do not introduce themselves.
+
+    >>> step = plan.Step("Knows", "out")
+    >>> operators = (plan.Expand("p", "q", (step,), "Person"), plan.Close("q", "r"))
+    >>> sorted(needed_by(operators))
+    ['p', 'r']
+    """
     needed: set[str] = set()
     made: set[str] = set()
     for operator in operators:

@@ -86,8 +86,8 @@ GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
     ("a value", _VALUES | _FUNCTIONS),
     ("a value", (_VALUES | _FUNCTIONS) - {"VAR"}),
     ("a value", _VALUES),
-    ("a value", _VALUES - {"VAR", "NOW"}),
-    ("a value", _LITERALS | {"NULL"}),
+    ("a literal", _VALUES - {"VAR", "NOW"}),
+    ("a literal", _LITERALS | {"NULL"}),
     ("an operator", _OPERATORS | {"IN", "IS", "WORD_OP"}),
     ("an operator", _OPERATORS | {"IN", "IS"}),
     ("an edge", frozenset({"IDENT", "IS"})),
@@ -110,28 +110,29 @@ _TYPES = (
 _ALONE = "a traversal is a clause of its own, never part of a condition; negate it by `not { .. }`"
 _BARE = 'a property is written `$x.name`, a parameter `$name`, a string `"name"`'
 
-# What is found, as a pattern at its place, with a hint whatever could stand there.
-_ANYWHERE: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"'"), _QUOTES),
-    (re.compile(r"(?<==)=|=="), "compare with `=`; there is no `==`"),
-    (re.compile(r"(?<=<)>"), "not equal is written `!=`"),
-    (re.compile(r"&"), "write `and`"),
-    (re.compile(r"\|\|"), "write `or`"),
-    (re.compile(r"!(?!=)"), "write `not`"),
-    (re.compile(r"#|--"), "a comment begins with `//`"),
-    (re.compile(r"-\[|->|<-|(?<=-)>"), _ARROW),
-    (re.compile(r"\$[A-Z]"), "a variable begins with a lower-case letter"),
-    (re.compile(r"\$[0-9]"), "a variable is `$` and a name that begins with a letter"),
-    (re.compile(r"[+/%][ \t0-9$(]|-[ \t$(]|\*[ \t]*[0-9(]"), "there is no arithmetic"),
-    (re.compile(r";"), "nothing stands between clauses, and commas between columns"),
-    (re.compile(r"@"), "a query knows `@description(..)` and `@instruction(..)` before its `{`"),
+# What is found, as a pattern at its place, with a hint whatever could stand there. Patterns are
+# compiled when a text is wrong, not at start-up.
+_ANYWHERE: tuple[tuple[str, str], ...] = (
+    (r"'", _QUOTES),
+    (r"(?<==)=|==", "compare with `=`; there is no `==`"),
+    (r"(?<=<)>", "not equal is written `!=`"),
+    (r"&", "write `and`"),
+    (r"\|\|", "write `or`"),
+    (r"!(?!=)", "write `not`"),
+    (r"#|--", "a comment begins with `//`"),
+    (r"-\[|->|<-|(?<=-)>", _ARROW),
+    (r"\$[A-Z]", "a variable begins with a lower-case letter"),
+    (r"\$[0-9]", "a variable is `$` and a name that begins with a letter"),
+    (r"[+/%][ \t0-9$(]|-[ \t$(]|\*[ \t]*[0-9(]", "there is no arithmetic"),
+    (r";", "nothing stands between clauses, and commas between columns"),
+    (r"@", "a query knows `@description(..)` and `@instruction(..)` before its `{`"),
 )
 
 
 def advise(source: Source, span: Span, expected: Expected) -> str | None:
     """A hint for what was found at `span` where only `expected` could stand; often None."""
     for pattern, hint in _ANYWHERE:
-        if pattern.match(source.text, span.start):
+        if re.compile(pattern).match(source.text, span.start):
             return hint
     found = source.text[span.start : span.end]
     return next((hint for fits, hint in _SITUATIONS if fits(found, expected)), None)

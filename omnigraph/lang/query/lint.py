@@ -4,10 +4,11 @@ Owns the shape of the report, L201 and the warning about mutations without param
 parser and checker are only put into place here.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from omnigraph.diagnostics import Diagnostic, Source
 from omnigraph.lang.schema.catalog import Catalog, Node
+from omnigraph.record import record
 
 from . import model as m
 from .compile import Diagnosis, diagnose_each
@@ -16,7 +17,7 @@ _RANKS = {"error": 0, "warning": 1, "info": 2}
 HARD_CODED = "a mutation without parameters: its values are hard-coded"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Finding:
     """One finding about a text, beyond the type errors of single queries."""
 
@@ -37,7 +38,7 @@ class Finding:
         return {name: value for name, value in found.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QueryResult:
     """What lint found about one query; `error` tells its type errors."""
 
@@ -57,7 +58,7 @@ class QueryResult:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LintReport:
     """The whole report; `to_json` is what commands print."""
 

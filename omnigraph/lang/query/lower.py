@@ -6,10 +6,11 @@ and the filters that need an `optional`, in textual order. Never looks at data o
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
 from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.record import record
 
 from . import plan
 from .check.checked import Bind, CheckedRead, Clause, Keep, Match, Maybe, Walk, Without
@@ -21,7 +22,7 @@ _TURNED: dict[plan.Direction, plan.Direction] = {"out": "in", "in": "out", "both
 _Predicates = dict[str, tuple[plan.Predicate, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Context:
     """The schema and a source of names that no query can spell."""
 

@@ -4,10 +4,11 @@ Owns the nodes the parser makes and the formatter prints. Nothing is typed or re
 Spans do not take part in equality, so that two texts with the same meaning give equal trees.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal as OneOf
 
 from omnigraph.diagnostics import NOWHERE, Span
+from omnigraph.record import record
 from omnigraph.values import PropertyType
 
 LiteralKind = OneOf["string", "int", "float", "bool", "null", "date", "datetime"]
@@ -16,7 +17,7 @@ Function = OneOf["search", "fuzzy", "match_text", "bm25", "nearest", "rrf"]
 AggregateFunction = OneOf["count", "sum", "avg", "min", "max", "collect"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Name:
     """An identifier, edge word or type name at a place."""
 
@@ -27,7 +28,7 @@ class Name:
 # Expressions --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Literal:
     """A constant. `text` is the decoded string, or the number, date text or word as written."""
 
@@ -36,7 +37,7 @@ class Literal:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ListLiteral:
     """`[1, 2, 3]`."""
 
@@ -44,7 +45,7 @@ class ListLiteral:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Variable:
     """`$x`; the name is without the dollar sign. `$_` is anonymous."""
 
@@ -52,7 +53,7 @@ class Variable:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Field:
     """`$x.title`, `$x.id`, `$w.from`."""
 
@@ -61,14 +62,14 @@ class Field:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Now:
     """`now()`."""
 
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Call:
     """A search or ranking function."""
 
@@ -77,7 +78,7 @@ class Call:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Aggregate:
     """`count($x)`, `count(distinct $x.p)`, `collect($x.p)`."""
 
@@ -87,7 +88,7 @@ class Aggregate:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Alias:
     """A bare word: a result column in `order`, a property in the `where` of a mutation."""
 
@@ -101,7 +102,7 @@ Expression = Literal | ListLiteral | Variable | Field | Now | Call | Aggregate |
 # Conditions ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Comparison:
     """`left operator right`."""
 
@@ -111,7 +112,7 @@ class Comparison:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Membership:
     """`operand in [..]` or `operand in $list`."""
 
@@ -120,7 +121,7 @@ class Membership:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IsNull:
     """`operand is null`, `operand is not null`."""
 
@@ -129,7 +130,7 @@ class IsNull:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TextMatch:
     """`search(..)`, `fuzzy(..)`, `match_text(..)` used as a condition."""
 
@@ -137,7 +138,7 @@ class TextMatch:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class And:
     """All of the conditions."""
 
@@ -145,7 +146,7 @@ class And:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Or:
     """Any of the conditions."""
 
@@ -153,7 +154,7 @@ class Or:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Not:
     """The condition is false (unknown stays unknown)."""
 
@@ -167,7 +168,7 @@ Condition = Comparison | Membership | IsNull | TextMatch | And | Or | Not
 # Clauses of match ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InlinePredicate:
     """`name: "Ann"` inside a binding."""
 
@@ -175,7 +176,7 @@ class InlinePredicate:
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Binding:
     """`$p: Person { name: "Ann" }`."""
 
@@ -185,7 +186,7 @@ class Binding:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Hops:
     """`{1,3}`; `high` is None in `{2,}`, which the checker refuses."""
 
@@ -194,7 +195,7 @@ class Hops:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Traversal:
     """`$a knows $b`, `$a <knows|likes> $b`, `$a $w:knows $b`, `$a knows{1,3} $b`."""
 
@@ -207,7 +208,7 @@ class Traversal:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WordPair:
     """`$a contains $b`: a filter when `$a` is a parameter, else a traversal of that edge word."""
 
@@ -217,7 +218,7 @@ class WordPair:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Filter:
     """A condition standing as a clause."""
 
@@ -225,7 +226,7 @@ class Filter:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Negation:
     """`not { clauses }`."""
 
@@ -233,7 +234,7 @@ class Negation:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OptionalMatch:
     """`optional { clauses }`: a left join."""
 
@@ -247,7 +248,7 @@ Clause = Binding | Traversal | WordPair | Filter | Negation | OptionalMatch
 # Bodies -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Projection:
     """One result column."""
 
@@ -256,7 +257,7 @@ class Projection:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ordering:
     """One sort key; `direction` is None when none was written."""
 
@@ -265,7 +266,7 @@ class Ordering:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReadBody:
     """match, return, order, limit, offset."""
 
@@ -278,7 +279,7 @@ class ReadBody:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Assignment:
     """`age: $a` in insert and update."""
 
@@ -287,7 +288,7 @@ class Assignment:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Insert:
     """`insert Person { name: "Ann" }`."""
 
@@ -296,7 +297,7 @@ class Insert:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Update:
     """`update Person set { age: 3 } where name = "Ann"`; bare words in `where` are `Alias`."""
 
@@ -306,7 +307,7 @@ class Update:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Delete:
     """`delete Person where name = "Ann"`."""
 
@@ -318,7 +319,7 @@ class Delete:
 Statement = Insert | Update | Delete
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WriteBody:
     """One or more statements."""
 
@@ -326,7 +327,7 @@ class WriteBody:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parameter:
     """`$n: I32? = 10`."""
 
@@ -336,7 +337,7 @@ class Parameter:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Query:
     """One named query with its parameters and body."""
 
@@ -348,7 +349,7 @@ class Query:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QueryFile:
     """All queries of a `.gq` text, in source order."""
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from typing import Literal as OneOf
 
-from omnigraph.diagnostics import Diagnostic
 from omnigraph.errors import ParameterError
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import PropertyType, ScalarType, coerce_parameter
@@ -78,11 +77,11 @@ def _unknown(name: str, declared: Mapping[str, CheckedParameter]) -> ParameterEr
 
 
 def _together(problems: list[ParameterError]) -> ParameterError:
-    """One error: the first problem gives the facts, all of them are findings."""
+    """One error for all problems: the first gives the facts, `details["problems"]` has them all."""
     first = problems[0]
-    found = [
-        Diagnostic(one.message, kind="input", hint=one.hint if one.parameter else None)
-        for one in problems
-    ]
-    message = "; ".join(one.message for one in problems)
-    return ParameterError(message, diagnostics=found, hint=first.hint, **first.details)
+    messages = [one.message for one in problems]
+    if len(problems) == 1:
+        return first
+    return ParameterError(
+        "; ".join(messages), hint=first.hint, **first.details, problems=tuple(messages)
+    )

@@ -4,9 +4,9 @@ Owns the operator and expression nodes. It carries no text, no spans and no data
 with the same meaning lower to equal plans. How neighbours are found is never said here.
 """
 
-from dataclasses import dataclass
 from typing import Literal as OneOf
 
+from omnigraph.record import record
 from omnigraph.values import PropertyType
 
 Direction = OneOf["out", "in", "both"]
@@ -21,7 +21,7 @@ NOW = "__now"  # the reserved parameter that carries the one time of a request
 # Values -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Constant:
     """A literal as `omnigraph.values` stores it: days for Date, milliseconds for DateTime."""
 
@@ -29,7 +29,7 @@ class Constant:
     type: PropertyType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parameter:
     """A declared parameter, or `__now`."""
 
@@ -37,7 +37,7 @@ class Parameter:
     type: PropertyType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PropertyValue:
     """A declared property of a bound node or edge variable."""
 
@@ -46,7 +46,7 @@ class PropertyValue:
     type: PropertyType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SystemValue:
     """`id` of an entity, `from` or `to` of an edge."""
 
@@ -55,7 +55,7 @@ class SystemValue:
     type: PropertyType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Entity:
     """A whole bound node: an object with its id when projected, its id when counted."""
 
@@ -63,14 +63,14 @@ class Entity:
     type_name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Score:
     """The number that a ranking gives to a row: bm25, distance of nearest, or rrf."""
 
     ranking: "Ranking"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Aggregate:
     """An aggregate over the rows of a group; `argument` is evaluated per row."""
 
@@ -85,7 +85,7 @@ Value = Constant | Parameter | PropertyValue | SystemValue | Entity | Score | Ag
 # Predicates: three-valued; a row survives only when TRUE ---------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Compare:
     """Comparison by value; null on either side is unknown."""
 
@@ -94,7 +94,7 @@ class Compare:
     right: Value
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TextTest:
     """Substring, prefix, or membership of a scalar in a list value."""
 
@@ -103,7 +103,7 @@ class TextTest:
     right: Value
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InList:
     """Membership of a scalar in a constant or parameter list."""
 
@@ -111,7 +111,7 @@ class InList:
     items: Value
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IsNull:
     """Never unknown."""
 
@@ -119,7 +119,7 @@ class IsNull:
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OfType:
     """The node of a variable scanned as an interface is of this node type."""
 
@@ -127,7 +127,7 @@ class OfType:
     type_name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TextSearch:
     """`search`, `fuzzy` or `match_text` over a String property of a bound node."""
 
@@ -137,21 +137,21 @@ class TextSearch:
     max_edits: Value | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class And:
     """Conjunction."""
 
     items: tuple["Predicate", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Or:
     """Disjunction."""
 
     items: tuple["Predicate", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Not:
     """Negation; unknown stays unknown."""
 
@@ -164,7 +164,7 @@ Predicate = Compare | TextTest | InList | IsNull | OfType | TextSearch | And | O
 # Rankings -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bm25:
     """Descending text score; keeps only matching rows."""
 
@@ -172,7 +172,7 @@ class Bm25:
     query: Value
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Nearest:
     """Ascending distance; rows without a vector are left out. `model` is that of `@embed`."""
 
@@ -181,7 +181,7 @@ class Nearest:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fuse:
     """Reciprocal rank fusion of two rankings of one variable."""
 
@@ -196,7 +196,7 @@ Ranking = Bm25 | Nearest | Fuse
 # Operators: each extends or thins the bag of rows of the ones before -----------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NodeScan:
     """All nodes of a type that pass the filters; a second seed forms a cross product.
 
@@ -209,7 +209,7 @@ class NodeScan:
     implementers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Step:
     """One edge type of an expansion and the way it is walked."""
 
@@ -217,7 +217,7 @@ class Step:
     direction: Direction
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Expand:
     """Walk from a bound variable to new nodes: a set per input row, a bag with `edge_variable`.
 
@@ -234,7 +234,7 @@ class Expand:
     edge_variable: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Close:
     """Keep rows whose two variables are the same entity: closes a cycle after an `Expand`."""
 
@@ -242,14 +242,14 @@ class Close:
     right: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Filter:
     """Keep rows for which the predicate is TRUE."""
 
     predicate: Predicate
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AntiJoin:
     """Drop rows from which the inner operators produce at least one row."""
 
@@ -257,7 +257,7 @@ class AntiJoin:
     inner: tuple["Operator", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LeftJoin:
     """Extend rows by the inner operators; rows without a result keep nulls for `introduced`.
 
@@ -275,7 +275,7 @@ Operator = NodeScan | Expand | Close | Filter | AntiJoin | LeftJoin
 # Whole plans --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Column:
     """One result column; `type` is None for a whole entity."""
 
@@ -284,7 +284,7 @@ class Column:
     type: PropertyType | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SortKey:
     """`column` names a result column when the key is one, else `value` is computed per row.
 
@@ -296,7 +296,7 @@ class SortKey:
     column: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReadPlan:
     """match, then projection or grouping, ordering or ranking, offset and limit.
 
@@ -315,7 +315,7 @@ class ReadPlan:
     offset: Value | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Assign:
     """A property (or `from`, `to`) takes a constant or parameter."""
 
@@ -323,7 +323,7 @@ class Assign:
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InsertRow:
     """Insert one entity; a keyed node replaces the row of the same id."""
 
@@ -332,7 +332,7 @@ class InsertRow:
     assignments: tuple[Assign, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UpdateRows:
     """Give constants to properties of all matching nodes."""
 
@@ -341,7 +341,7 @@ class UpdateRows:
     where: Predicate
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DeleteRows:
     """Delete matching entities; nodes take their edges (`cascades`) with them."""
 
@@ -356,7 +356,7 @@ WriteStatement = InsertRow | UpdateRows | DeleteRows
 ROW = "_"  # the variable that stands for the row under test in the `where` of a mutation
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WritePlan:
     """Statements in order; later ones see what earlier ones wrote."""
 

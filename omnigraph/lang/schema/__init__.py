@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from .lint import Level
     from .model import SchemaFile
 
-__all__ = ["compile_schema", "diagnose_schema", "format_schema", "lint_schema", "parse_schema"]
+__all__ = [
+    "compile_schema",
+    "diagnose_schema",
+    "examine_schema",
+    "format_schema",
+    "lint_schema",
+    "parse_schema",
+]
 
 
 def parse_schema(text: str, name: str = "<schema>") -> "SchemaFile":
@@ -82,6 +89,18 @@ def lint_schema(
     >>> lint_schema("node Big_Lamp {}", severities={"OG-NM-101": "off"})
     ()
     """
+    return examine_schema(text, name, severities=severities)[1]
+
+
+def examine_schema(
+    text: str, name: str = "<schema>", *, severities: "Mapping[str, Level] | None" = None
+) -> "tuple[Catalog | None, tuple[Diagnostic, ...]]":
+    """The checked form, or None for a text with errors, and all that `lint_schema` finds.
+
+    >>> catalog, found = examine_schema("node Big_Lamp {}")
+    >>> catalog.nodes[0].name, found[0].severity
+    ('Big_Lamp', 'warning')
+    """
     from omnigraph.diagnostics import Source
 
     from .check import check
@@ -89,8 +108,9 @@ def lint_schema(
     from .parse import parse
 
     parsed = parse(Source(name, text))
-    _, errors = check(parsed)
-    return parsed.diagnostics + errors + lint(parsed, severities or {})
+    catalog, errors = check(parsed)
+    errors = parsed.diagnostics + errors
+    return (None if errors else catalog), errors + lint(parsed, severities or {})
 
 
 def format_schema(text: str, name: str = "<schema>") -> str:

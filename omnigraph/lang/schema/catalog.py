@@ -4,11 +4,12 @@ Owns the resolved form of a `.pg` file: interfaces expanded into their nodes, co
 everything in name order. It is only ever made by `check`, so whoever holds one may trust it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Literal as OneOf
 
 from omnigraph.diagnostics import NOWHERE, Span
+from omnigraph.record import record
 from omnigraph.values import PropertyType
 
 from .model import Literal
@@ -16,21 +17,21 @@ from .model import Literal
 TypeKind = OneOf["interface", "node", "edge"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Key:
     """`@key`: the columns that make up a node's id, in name order."""
 
     columns: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unique:
     """`@unique`: no two entities share this tuple; a null member exempts the entity."""
 
     columns: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Index:
     """`@index`: the wish for an index; `options` holds kind, metric, language in name order."""
 
@@ -38,7 +39,7 @@ class Index:
     options: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Range:
     """`@range`: inclusive bounds, exact integers for integer bounds; None is open."""
 
@@ -47,7 +48,7 @@ class Range:
     high: int | float | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Check:
     """`@check`: a value must contain a match of this RE2 pattern."""
 
@@ -58,7 +59,7 @@ class Check:
 Constraint = Key | Unique | Index | Range | Check
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Note:
     """An opaque annotation kept verbatim: name, stored text of its argument, keyword arguments."""
 
@@ -67,7 +68,7 @@ class Note:
     options: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Allow:
     """`@allow`: a finding that is not to be reported here, and why."""
 
@@ -75,7 +76,7 @@ class Allow:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Embed:
     """`@embed`: the text property a vector was computed from, and by which model."""
 
@@ -83,7 +84,7 @@ class Embed:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Property:
     """One property of an interface, node or edge, after interface expansion.
 
@@ -104,7 +105,7 @@ class Property:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Interface:
     """A checked interface; properties in name order."""
 
@@ -121,7 +122,7 @@ class Interface:
         return next((p for p in self.properties if p.name == name), None)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Node:
     """A checked node type; properties and constraints in canonical order."""
 
@@ -151,7 +152,7 @@ class Node:
         return next((c.columns for c in self.constraints if isinstance(c, Key)), None)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Edge:
     """A checked edge type from `source` to `target` node types."""
 
@@ -179,7 +180,7 @@ class Edge:
         return self.by_name.get(name)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Catalog:
     """A whole checked schema. Each tuple is in name order."""
 

@@ -7,15 +7,15 @@ LK locks and cost are reserved. Numbers below 200 are findings of a migration pl
 the others of lint.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from omnigraph.diagnostics import Severity
+from omnigraph.record import record
 
 Tier = Literal["safe", "validated", "destructive"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Code:
     """One entry: `tier` says what the change risks, `severity` how loudly it is reported."""
 

@@ -4,6 +4,8 @@ Owns how a tree is printed: one member per line, four spaces, no wrapping. Comme
 declarations and what strings and numbers look like stay as they are; the meaning never changes.
 """
 
+from bisect import bisect_left
+
 from omnigraph.diagnostics import Span
 from omnigraph.lang import scan
 from omnigraph.lang.layout import INDENT, Blank, Layout
@@ -58,16 +60,15 @@ class _Printer:
     def __init__(self, text: str) -> None:
         self.layout = _BodyLayout(text)
         self._text = text
-        self._comments = scan.comments(text)
+        self._comments = [comment.start for comment in scan.comments(text)]
 
     def has_body(self, declaration: Declaration) -> bool:
         """Whether there is anything between the braces, if only a comment."""
         body = declaration.body
         if body is None:
             return False
-        return bool(_members(declaration)) or any(
-            body.start < comment.start < body.end for comment in self._comments
-        )
+        first, last = (bisect_left(self._comments, at) for at in (body.start, body.end))
+        return bool(_members(declaration)) or first < last
 
     def declaration(self, declaration: Declaration, blank: Blank) -> None:
         """Print a declaration over one or more lines."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from omnigraph.diagnostics import Diagnostic, Severity, Source
 from omnigraph.errors import language_error
+from omnigraph.record import record
 
 from .catalog import Catalog, Property, TypeKind
 from .ir import KINDS, AnyType, SchemaIR, TypeIdentity, types_of
@@ -21,7 +22,7 @@ IGNORED_HINT = "ignored_exact_match_rename_hint"
 Owner = tuple[TypeKind, str]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Resolved:
     """A schema with identity, and the rename hints that had no effect."""
 

@@ -4,9 +4,10 @@ Owns the record that a graph keeps of its accepted schema, its JSON form and its
 given out by `identity`, records are read back by `ir_reading`; nothing here decides either.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+from omnigraph.record import record
 
 from .catalog import (
     Catalog,
@@ -33,7 +34,7 @@ SYSTEM_FIELDS: dict[TypeKind, tuple[str, ...]] = {
 AnyType = Interface | Node | Edge
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TypeIdentity:
     """The numbers of one type: its own, that of its table, and those of its properties by name.
 
@@ -47,7 +48,7 @@ class TypeIdentity:
     properties: tuple[tuple[str, int], ...] = ()
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class SchemaIR:
     """An accepted schema: its canonical catalog and the identity of all its parts.
 

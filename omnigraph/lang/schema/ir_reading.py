@@ -5,10 +5,10 @@ the place. References are read by name; the last step writes the schema again an
 every number in every reference is checked too. What makes a schema sound is in `ir_soundness`.
 """
 
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from omnigraph.errors import IdentityError
+from omnigraph.record import record
 from omnigraph.values import PropertyType, ScalarType
 
 from .catalog import (
@@ -32,7 +32,7 @@ from .ir_soundness import unsound
 from .shape import canonical, compact, default_literal
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _At:
     """A value of the record and the path that leads to it."""
 

@@ -5,12 +5,13 @@ Owns the rules of style and of things that do nothing. A rule is a generator ove
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from omnigraph.diagnostics import Diagnostic, Severity, Source, Span
 from omnigraph.errors import UsageError
+from omnigraph.record import record
 
 from . import model
 from .check.annotations import KNOWN
@@ -38,15 +39,19 @@ _PASCAL = re.compile(r"[A-Z][A-Za-z0-9]*")
 _SNAKE = re.compile(r"[a-z_][a-z0-9_]*")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Whole:
-    """The whole schema, for rules that look beyond one declaration."""
+    """The whole schema, for rules that look beyond one declaration.
 
-    source: Source
-    declarations: tuple[Declaration, ...]
+    `names` are the names of each kind of declaration, `indexed` the columns that stand in an
+    `@index(…)` of a node, by the interfaces of that node.
+    """
+
+    names: dict[type[Declaration], set[str]]
+    indexed: dict[str, set[str]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Remark:
     """Something a rule noticed; `at` is the property it is about, if it is about one."""
 
@@ -63,7 +68,7 @@ Rule = Callable[[Declaration, Whole], Iterator[Remark]]
 def lint(parsed: ParsedSchema, severities: Mapping[str, Level]) -> tuple[Diagnostic, ...]:
     """The remarks on every readable declaration that no `@allow` silences, by place."""
     _check_codes(severities)
-    whole = Whole(parsed.source, parsed.declarations)
+    whole = _look_around(parsed.declarations)
     levels: dict[str, Level] = {code: entry.severity for code, entry in CODES.items()}
     levels |= severities
     found = []
@@ -72,7 +77,7 @@ def lint(parsed: ParsedSchema, severities: Mapping[str, Level]) -> tuple[Diagnos
             for one in rule(declaration, whole):
                 level = levels[one.code]
                 if level != "off" and one.code not in _allowed(declaration, one.at):
-                    found.append(_diagnostic(whole.source, one, level))
+                    found.append(_diagnostic(parsed.source, one, level))
     return tuple(sorted(found, key=lambda d: (d.start, d.end, d.code or "")))
 
 
@@ -133,7 +138,7 @@ def annotations(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
 
 def rename_hints(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
     """A rename hint whose old name is still in use renames nothing."""
-    same = {d.name.text for d in whole.declarations if type(d) is type(declaration)}
+    same = whole.names[type(declaration)]
     siblings = {p.name.text for p in _properties(declaration)}
     for note, at in _annotations(declaration):
         if note.name.text == "rename_from" and note.arguments:
@@ -155,7 +160,9 @@ def allowed_codes(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
 
 def vectors(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
     """A vector that nothing computes and nothing searches is probably unfinished."""
-    indexed = _indexed(declaration, whole)
+    indexed = _indexed(declaration)
+    if isinstance(declaration, InterfaceDeclaration):
+        indexed = whole.indexed[declaration.name.text]
     for one in _properties(declaration):
         marks = {note.name.text for note in one.annotations}
         if one.type.is_vector and not marks & {"index", "embed"} and one.name.text not in indexed:
@@ -197,17 +204,23 @@ def _annotations(declaration: Declaration) -> Iterator[tuple[Annotation, Propert
         yield from ((note, one) for note in one.annotations)
 
 
-def _indexed(declaration: Declaration, whole: Whole) -> set[str]:
-    """The columns that stand in an `@index(…)`; of an interface, in any of its nodes."""
-    owners: list[Declaration] = [declaration]
+def _look_around(declarations: tuple[Declaration, ...]) -> Whole:
+    whole = Whole(defaultdict(set), defaultdict(set))
+    for one in declarations:
+        whole.names[type(one)].add(one.name.text)
+        if isinstance(one, NodeDeclaration):
+            for interface in one.implements:
+                whole.indexed[interface.text] |= _indexed(one)
+    return whole
+
+
+def _indexed(declaration: Declaration) -> set[str]:
+    """The columns that stand in an `@index(…)`."""
     if isinstance(declaration, InterfaceDeclaration):
-        nodes = (d for d in whole.declarations if isinstance(d, NodeDeclaration))
-        owners = [d for d in nodes if declaration.name in d.implements]
+        return set()
     return {
         argument.text
-        for owner in owners
-        if not isinstance(owner, InterfaceDeclaration)
-        for member in owner.members
+        for member in declaration.members
         if isinstance(member, Constraint) and member.kind == "index"
         for argument in member.arguments
         if isinstance(argument, model.Literal)

@@ -6,17 +6,18 @@ Spans do not take part in equality, so that two texts with the same meaning give
 A `body` is the span from `{` to `}`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal as OneOf
 
 from omnigraph.diagnostics import NOWHERE, Span
+from omnigraph.record import record
 from omnigraph.values import PropertyType
 
 ConstraintKind = OneOf["key", "unique", "index", "range", "check"]
 LiteralKind = OneOf["string", "int", "float", "bool", "word", "code"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Name:
     """An identifier or type name at a place."""
 
@@ -24,7 +25,7 @@ class Name:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Literal:
     """A literal argument. `text` is the decoded string, or the number as it was written."""
 
@@ -33,7 +34,7 @@ class Literal:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Option:
     """A keyword argument: `model="demo/e1"`."""
 
@@ -41,7 +42,7 @@ class Option:
     value: Literal
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Annotation:
     """`@name`, `@name(argument, ...)` or `@name(argument, key=value)`."""
 
@@ -51,7 +52,7 @@ class Annotation:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Property:
     """`title: String? @index`.
 
@@ -66,7 +67,7 @@ class Property:
     refused: bool = field(default=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bounds:
     """`0..9`, `0..`, `..9`: the range of a `@range`."""
 
@@ -75,7 +76,7 @@ class Bounds:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Constraint:
     """A body constraint such as `@key(a, b)`, `@range(year, 1600..)`, `@index(a, kind="btree")`."""
 
@@ -85,7 +86,7 @@ class Constraint:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cardinality:
     """`@card(low..high)`: edges per source node; `high` None is unbounded."""
 
@@ -97,7 +98,7 @@ class Cardinality:
 Member = Property | Constraint
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InterfaceDeclaration:
     """`interface Titled { title: String }`; its only annotation is `@allow`."""
 
@@ -108,7 +109,7 @@ class InterfaceDeclaration:
     body: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NodeDeclaration:
     """`node Paper @description("..") implements Titled { ... }`."""
 
@@ -120,7 +121,7 @@ class NodeDeclaration:
     body: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EdgeDeclaration:
     """`edge Cites: Paper -> Paper @card(0..9) { ... }`."""
 
@@ -137,7 +138,7 @@ class EdgeDeclaration:
 Declaration = InterfaceDeclaration | NodeDeclaration | EdgeDeclaration
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SchemaFile:
     """All declarations of a `.pg` text, in source order."""
 

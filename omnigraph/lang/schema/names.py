@@ -15,6 +15,7 @@ ROW_NAMES = frozenset(
     }
 )
 EDGE_NAMES = frozenset({"src", "dst", "from", "to"})
+_MOST = 50
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -23,13 +24,15 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     >>> nearest("tilte", ["title", "year"])
     'title'
     """
-    candidates = sorted(set(known))
+    candidates = sorted({one for one in known if abs(len(one) - len(name)) <= 3})
     folded = {c.lower(): c for c in reversed(candidates)}
     if name.lower() in folded:
         return folded[name.lower()]
     from difflib import get_close_matches  # only mistakes need it
 
-    found = get_close_matches(name, candidates, n=1, cutoff=0.6)
+    # Comparing is slow, and a schema may have thousands of names and as many mistakes.
+    alike = [c for c in candidates if c[:1] == name[:1] or c[-1:] == name[-1:]][:_MOST]
+    found = get_close_matches(name, alike, n=1, cutoff=0.6)
     return found[0] if found else None
 
 

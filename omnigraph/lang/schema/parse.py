@@ -6,12 +6,12 @@ declaration is still read to its end, so that all its mistakes are reported toge
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, get_args
 
 from omnigraph.diagnostics import Diagnostic, Source, Span
 from omnigraph.lang import scan
 from omnigraph.lang.parsing import Language, parse_declarations
+from omnigraph.record import record
 
 from . import literals
 from .model import (
@@ -38,7 +38,7 @@ _OPENING = scan.Opening(frozenset({"node", "edge", "interface"}), ("word",))
 _MAX_CARDINALITY = 2**32 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ParsedSchema:
     """The declarations that could be read, what is wrong, and the names of those that could not.
 
@@ -274,7 +274,8 @@ class _Builder:
         for at, escape in literals.unknown_escapes(token):
             message = f"unknown escape `{escape}` in a string"
             here = Span(span.start + at, span.start + at + 2)
-            self.report(here, message, r"strings know `\"`, `\\`, `\n`, `\r` and `\t`")
+            known = r"strings know `\"`, `\\`, `\n`, `\r` and `\t`"
+            self.report(here, message, rf"{known}; a backslash is `\\`, so perhaps `\{escape}`")
         return Literal("string", literals.decode(token), span)
 
     # Names

@@ -64,6 +64,4 @@ def advise(source: Source, span: Span, expected: frozenset[str]) -> str | None:
     glued = _GLUED.fullmatch(found)
     if glued is not None:
         return f"write `{glued[1]} {glued[2]}`"
-    if "CONSTRAINT" in expected and found.startswith("@"):
-        return "annotations stand behind a property"
     return _HABITS.get(found)

@@ -17,7 +17,7 @@ UNREACHED = {"L201", "Q000"}  # findings of lint alone
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_case(case: Block) -> None:
     assert {name for name, _ in case.headers} <= KNOWN
-    compiled, found = diagnose_queries(case.text, case.catalog, "case.gq")
+    _, found = diagnose_queries(case.text, case.catalog, "case.gq")
     errors = [one for one in found if one.severity == "error"]
     if case.all("expect") == ["ok"]:
         assert errors == []

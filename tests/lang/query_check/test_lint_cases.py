@@ -39,7 +39,8 @@ def test_case(case: Block) -> None:
 
 
 def test_the_diagnostics_of_a_report_are_in_source_order() -> None:
-    text = 'query a() { delete Ghost where id = "x" } query b() { query c($n: I32) { delete Doc where id = "x" }'
+    text = 'query a() { delete Ghost where id = "x" } query b() { '
+    text += 'query c($n: I32) { delete Doc where id = "x" }'
     found = lint_queries(text, CASES[0].catalog).diagnostics
     assert [one.code for one in found] == ["T10", "Q000", "L202"]
     assert [one.start for one in found] == sorted(one.start for one in found)

@@ -1,13 +1,13 @@
-"""Every case under tests/cases/query/params: values given by callers, bound before anything runs."""
+"""Every case under tests/cases/query/params: what callers give, bound before anything runs."""
 
 import datetime
 import json
+from typing import Literal
 
 import pytest
 
 from omnigraph.errors import ParameterError
 from omnigraph.lang.query import bind_parameters, compile_query
-from omnigraph.lang.query.parameters import Mode
 from tests.lang.query_check.blocks import Block, blocks, schema
 
 CASES = blocks("params")
@@ -18,7 +18,9 @@ def test_case(case: Block) -> None:
     text = f"query q({case.first('params')}) {{ match {{ $x: Author }} return {{ $x.name }} }}"
     parameters = compile_query(text, schema("W")).parameters
     given = json.loads(case.parts[0])
-    mode: Mode = "javascript" if case.first("mode") == "javascript" else "standard"
+    mode: Literal["javascript", "standard"] = (
+        "javascript" if case.first("mode") == "javascript" else "standard"
+    )
     problems = case.all("problem")
     if not problems:
         bound = bind_parameters(parameters, given, mode)
@@ -26,7 +28,7 @@ def test_case(case: Block) -> None:
         return
     with pytest.raises(ParameterError) as caught:
         bind_parameters(parameters, given, mode)
-    found = [one.message for one in caught.value.diagnostics]
+    found = list(caught.value.details.get("problems", [caught.value.message]))
     assert len(found) == len(problems), found
     for message, line in zip(found, problems, strict=True):
         assert [phrase for phrase in line.split(" | ") if phrase not in message] == []

@@ -30,14 +30,7 @@ def _planned(before: Catalog, after: Catalog) -> MigrationPlan:
         raise
 
 
-@given(catalogs())
-def test_nothing_to_do_from_a_schema_to_itself(catalog: Catalog) -> None:
-    ir = new_identity(catalog, DOMAIN)
-    plan = plan_migration(ir, catalog)
-    assert (plan.supported, plan.steps, plan.warnings) == (True, (), ())
-    assert ir_hash(plan.ir) == ir_hash(ir)
-
-
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(neighbours())
 def test_a_plan_is_deterministic_and_leads_to_the_desired_schema(
     pair: tuple[Catalog, Catalog],
@@ -50,6 +43,25 @@ def test_a_plan_is_deterministic_and_leads_to_the_desired_schema(
     assert plan.steps or shape_hash(before) == shape_hash(after)
     assert SchemaIR.from_json(plan.ir.to_json()) == plan.ir
     _assert_numbers_follow_names(new_identity(before, DOMAIN), plan.ir)
+    _assert_steps_are_rated(plan)
+    _assert_nothing_left_to_do(plan.ir)
+
+
+def _assert_nothing_left_to_do(ir: SchemaIR) -> None:
+    plan = plan_migration(ir, ir.catalog)
+    assert (plan.supported, plan.steps, plan.warnings) == (True, (), ())
+    assert ir_hash(plan.ir) == ir_hash(ir)
+
+
+def _assert_steps_are_rated(plan: MigrationPlan) -> None:
+    for step in plan.steps:
+        assert step.code is None or step.code in CODES
+        assert (step.code is None) == (step.severity is None)
+        assert step.tier == "safe" or step.code is not None
+        assert describe_step(step).splitlines() == [describe_step(step)]
+    refused = [step for step in plan.steps if isinstance(step, UnsupportedChange)]
+    assert all(step.code is not None for step in refused)
+    assert plan.supported == (not refused) == (plan.refusal() is None)
 
 
 def _assert_numbers_follow_names(old: SchemaIR, new: SchemaIR) -> None:
@@ -76,24 +88,6 @@ def test_carrying_out_a_supported_plan_gives_the_desired_shape(
     assert without_positions(found) == without_positions(sorted_constraints(shape(after)))
 
 
-@given(neighbours(), st.booleans())
-def test_steps_carry_tier_code_and_a_line(pair: tuple[Catalog, Catalog], loss: bool) -> None:
-    before, after = pair
-    _planned(before, after)
-    plan = plan_migration(before, after, allow_data_loss=loss)
-    for step in plan.steps:
-        assert step.code is None or step.code in CODES
-        assert (step.code is None) == (step.severity is None)
-        assert "\n" not in describe_step(step)
-        if isinstance(step, UnsupportedChange):
-            assert step.code is not None
-        if step.tier != "safe":
-            assert step.code is not None
-    refused = [step for step in plan.steps if isinstance(step, UnsupportedChange)]
-    assert plan.supported == (not refused)
-    assert (plan.refusal() is None) == plan.supported
-
-
 def _numbers(ir: SchemaIR) -> dict[int, str]:
     found: dict[int, str] = {}
     for one in ir.types:
@@ -104,7 +98,8 @@ def _numbers(ir: SchemaIR) -> dict[int, str]:
     return found
 
 
-@given(st.lists(catalogs(), min_size=2, max_size=5))
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(catalogs(), min_size=2, max_size=4))
 def test_numbers_are_never_reused(history: list[Catalog]) -> None:
     ir = new_identity(history[0], DOMAIN)
     meaning = _numbers(ir)

@@ -4,12 +4,11 @@ Text order decides what a name means; all mistakes of a query are reported in on
 holds resolved values and is handed to `lower`. Never reads data.
 """
 
-from dataclasses import dataclass
-
 from omnigraph.diagnostics import Diagnostic, Source, Span
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.record import record
 
 from .checked import Bind, CheckedRead, Walk
 from .clauses import check_match
@@ -24,7 +23,7 @@ from .scope import Scope
 __all__ = ["Checked", "CheckedParameter", "check_query"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Checked:
     """What is known about a query: its body when it is right, and every finding."""
 

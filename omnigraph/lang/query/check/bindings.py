@@ -21,7 +21,7 @@ from .scope import (
     entity_type,
     narrower,
 )
-from .typed import Typed, same_kind
+from .typed import STRING, Typed, same_kind
 
 
 def binding(scope: Scope, node: m.Binding) -> list[Clause]:
@@ -32,6 +32,10 @@ def binding(scope: Scope, node: m.Binding) -> list[Clause]:
         clauses += _bind(scope, node.variable, type_name)
     predicates = _predicates(scope, node, type_name) if type_name is not None else []
     bound = scope.variables.get(node.variable.name)
+    if bound is not None and bound.optional:
+        # A variable that an outer `optional` left null is no node of any type.
+        own_id = plan.SystemValue(bound.name, "id", STRING.as_nullable(True))
+        predicates.append(plan.IsNull(own_id, negated=True))
     if bound is not None:
         clauses.append(Bind(bound.name, tuple(predicates), node.span))
     return clauses

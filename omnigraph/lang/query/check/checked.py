@@ -3,13 +3,14 @@
 Owns the form between checker and lowering. Variables bear their names of the plan.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from omnigraph.diagnostics import NOWHERE, Span
 from omnigraph.lang.query import plan
+from omnigraph.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bind:
     """A variable takes the nodes of its type that pass the predicates."""
 
@@ -18,7 +19,7 @@ class Bind:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Walk:
     """A traversal as written; None is the anonymous variable. Steps go from source to target."""
 
@@ -33,21 +34,21 @@ class Walk:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Keep:
     """A condition."""
 
     predicate: plan.Predicate
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Without:
     """`not { .. }`."""
 
     match: "Match"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Maybe:
     """`optional { .. }`."""
 
@@ -57,7 +58,7 @@ class Maybe:
 Clause = Bind | Walk | Keep | Without | Maybe
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Match:
     """A list of clauses and the variables it introduces, in order of first appearance.
 
@@ -69,7 +70,7 @@ class Match:
     node_types: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CheckedRead:
     """A read whose `match` is still to be put in running order."""
 

@@ -5,17 +5,17 @@ of a mutation: the caller hands in `Rules`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
+from omnigraph.record import record
 
 from . import search
 from .report import Report
 from .typed import STRING, Typed, is_scalar, is_text, null_of, same_kind
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rules:
     """How operands are resolved, how a text condition is, and which code a misfit gets."""
 

@@ -4,10 +4,9 @@ Owns sort keys, the choice of a ranking and what a ranking demands (T17, T18, T2
 first and alone decides; keys behind it only settle its ties.
 """
 
-from dataclasses import dataclass
-
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
+from omnigraph.record import record
 
 from .columns import column_value, is_aggregated
 from .expressions import parameter
@@ -18,7 +17,7 @@ from .typed import Typed, is_scalar
 _BEST_FIRST = {"bm25": "desc", "rrf": "desc", "nearest": "asc"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Order:
     """The sort keys, and the ranking when the first key is one."""
 

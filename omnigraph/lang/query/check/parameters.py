@@ -3,11 +3,10 @@
 Owns the rules of a declaration. Values given at run time are bound elsewhere.
 """
 
-from dataclasses import dataclass
-
 from omnigraph.diagnostics import Span
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
+from omnigraph.record import record
 from omnigraph.values import PropertyType
 
 from . import literals
@@ -15,7 +14,7 @@ from .report import Report
 from .scope import ANONYMOUS
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CheckedParameter:
     """A declared parameter; `default` is None when a value must be given or null is one."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from dataclasses import replace as changed
 
 from omnigraph.lang.schema.catalog import Catalog, Edge, Interface, Node
+from omnigraph.record import record
 from omnigraph.values import PropertyType
 
 from .report import Report
@@ -15,7 +16,7 @@ from .report import Report
 ANONYMOUS = "_"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NodeVariable:
     """A bound node; `type_name` is a node type or an interface, `name` its name in the plan."""
 
@@ -24,7 +25,7 @@ class NodeVariable:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EdgeVariable:
     """A bound edge of one of several types."""
 
@@ -33,7 +34,7 @@ class EdgeVariable:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Broken:
     """A variable about which enough was said already."""
 

@@ -3,6 +3,8 @@
 Owns their argument rules (T15, T19, T20, T21). Where they may stand is decided by who calls this.
 """
 
+from typing import Literal as OneOf
+
 from omnigraph.diagnostics import Span
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
@@ -11,8 +13,9 @@ from . import expressions, literals
 from .scope import EdgeVariable, Scope
 from .typed import I64, Typed, is_text
 
+TextFunction = OneOf["search", "fuzzy", "match_text"]
+
 CONDITIONS = ("search", "fuzzy", "match_text")
-RANKINGS = ("bm25", "nearest", "rrf")
 _CODES = {
     "search": "T19",
     "fuzzy": "T19",
@@ -39,17 +42,23 @@ def code_of(call: m.Call) -> str:
 
 def text_search(scope: Scope, call: m.Call) -> plan.TextSearch | None:
     """A condition on the text of a property."""
+    match call.function:
+        case "search" | "fuzzy" | "match_text" as function:
+            return _text_search(scope, call, function)
+    message = f"`{call.function}` is a ranking, not a condition"
+    scope.report.error(call.span, message, code_of(call))
+    return None
+
+
+def _text_search(scope: Scope, call: m.Call, function: TextFunction) -> plan.TextSearch | None:
     if not _counted(scope, call):
         return None
-    target = _text_field(scope, call)
-    query = _text_query(scope, call)
-    edits = _whole(scope, call, call.arguments[2], 0) if len(call.arguments) > 2 else None
-    if target is None or query is None or (edits is None and len(call.arguments) > 2):
+    target, query = _text_field(scope, call), _text_query(scope, call)
+    given = len(call.arguments) > 2
+    edits = _whole(scope, call, call.arguments[2], 0) if given else None
+    if target is None or query is None or (given and edits is None):
         return None
-    match call.function:
-        case "search" | "fuzzy" | "match_text":
-            return plan.TextSearch(call.function, target, query.value, edits)
-    return None
+    return plan.TextSearch(function, target, query.value, edits)
 
 
 def ranking(scope: Scope, call: m.Call) -> plan.Ranking | None:
@@ -185,7 +194,7 @@ def _text_query(scope: Scope, call: m.Call) -> Typed | None:
 def _constant(scope: Scope, call: m.Call) -> Typed | None:
     """The second argument: a literal or a parameter."""
     query = _value(scope, call, call.arguments[1])
-    if query is None or (query.is_constant and not query.is_now):
+    if query is None or query.is_constant:
         return query
     message = f"`{call.function}` looks for a literal or a parameter"
     scope.report.error(query.span, message, code_of(call))

@@ -4,12 +4,11 @@ Owns edges, directions, bounds and the types that endpoints get from them. Direc
 what is known when the clause is read, so clauses must be checked in textual order.
 """
 
-from dataclasses import dataclass
-
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import Catalog, Edge
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.record import record
 
 from .bindings import may_bind, take_type
 from .checked import Clause, Walk
@@ -18,7 +17,7 @@ from .scope import ANONYMOUS, Broken, EdgeVariable, NodeVariable, Scope, narrowe
 MOST_HOPS = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Way:
     """The types of the endpoints, in the order in which they were written."""
 

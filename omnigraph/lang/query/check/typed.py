@@ -4,10 +4,9 @@ Owns the record of a resolved expression and the questions asked about it. Knows
 nor clauses, and reports nothing.
 """
 
-from dataclasses import dataclass
-
 from omnigraph.diagnostics import Span
 from omnigraph.lang.query import plan
+from omnigraph.record import record
 from omnigraph.values import PropertyType, ScalarType
 
 STRING = PropertyType(ScalarType.STRING)
@@ -17,7 +16,7 @@ F64 = PropertyType(ScalarType.F64)
 DATETIME = PropertyType(ScalarType.DATETIME)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Typed:
     """A resolved expression; `type` is None for a whole node."""
 

@@ -4,10 +4,9 @@ Owns their places, numbers and arguments. What nobody knows is kept verbatim as 
 columns exist and fit is the business of `constraints`, whether an `@embed` source does of `embeds`.
 """
 
-from dataclasses import dataclass
-
 from omnigraph.diagnostics import Span
 from omnigraph.lang.schema import catalog, model
+from omnigraph.record import record
 
 from .arguments import check_arguments, required_text
 from .defaults import read_default
@@ -22,7 +21,7 @@ _NEVER_ON_HEADERS = frozenset({*MARKS, "embed"})
 _CONSTRAINTS = frozenset({*MARKS, "range", "check"})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Header:
     """What the annotations of a node, edge or interface say."""
 
@@ -73,9 +72,9 @@ def _once(annotations: tuple[model.Annotation, ...], findings: Findings) -> list
 def _fits_header(one: model.Annotation, findings: Findings) -> bool:
     name = one.name.text
     if name in _NEVER_ON_HEADERS or (name in _CONSTRAINTS and one.arguments):
-        hint = f"write `@{name}` behind a property"
-        if name in _CONSTRAINTS:
-            hint = f"write `@{name}(…)` between the braces, or `@{name}` behind a property"
+        behind, between = f"`@{name}` behind a property", f"`@{name}(…)` between the braces"
+        places = [between] * (name in _CONSTRAINTS) + [behind] * (name in _NEVER_ON_HEADERS)
+        hint = f"write {' or '.join(places)}"
         _refuse(findings, one.span, f"`@{name}` does not belong on a header", hint)
     elif name == "default" and one.arguments:
         _refuse(findings, one.span, "`@default` belongs to a property, not to a header")

@@ -1,10 +1,9 @@
 """The columns that a constraint names: whether they exist, and their types."""
 
-from dataclasses import dataclass
-
 from omnigraph.diagnostics import Span
 from omnigraph.lang.schema import model
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.record import record
 from omnigraph.values import PropertyType, ScalarType
 
 from .arguments import is_identifier
@@ -14,7 +13,7 @@ from .findings import Findings, Stage
 _ENDPOINTS = ("dst", "src")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Column:
     """A property, or an endpoint of an edge, that a constraint names; `type` None is unreadable."""
 
@@ -54,7 +53,8 @@ def resolve_one(
         return Column(name, PropertyType(ScalarType.STRING), argument.span)
     if draft.complete:
         message = f"`@{written.kind}`: {draft.label} has no property `{name}`"
-        hint = did_you_mean(name, [*draft.sites, *endpoints])
+        meant = {"from": "src", "to": "dst"}.get(name, name) if endpoints else name
+        hint = did_you_mean(meant, [*draft.sites, *endpoints])
         findings.add(Stage.CONSTRAINT, argument.span, message, hint)
     return None
 

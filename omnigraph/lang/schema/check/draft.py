@@ -1,12 +1,11 @@
 """The half-checked forms that pass from one check to the next."""
 
-from dataclasses import dataclass
-
 from omnigraph.diagnostics import Span
 from omnigraph.lang.schema import catalog, model
+from omnigraph.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Site:
     """A property: as it is written, and what it means so far."""
 
@@ -23,7 +22,7 @@ class Site:
         return next((a for a in self.written.annotations if a.name.text == name), None)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Draft:
     """A declaration with its properties, for a node those of its interfaces included.
 

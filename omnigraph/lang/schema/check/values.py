@@ -92,8 +92,9 @@ def _check_pattern(pattern: model.Literal, findings: Findings) -> None:
     options.log_errors = False
     try:
         re2.compile(pattern.text, options)
-    except re2.error as error:
-        reason = str(error.args[0], "utf-8", "replace")
+    except (re2.error, UnicodeError) as error:
+        said = error.args[0]
+        reason = str(said, "utf-8", "replace") if isinstance(said, bytes) else "not Unicode text"
         span, message = _place(pattern, reason, findings)
         hint = "patterns are RE2: no look-around, no back-references"
         findings.add(Stage.CONSTRAINT, span, f"`@check`: {message}", hint)

@@ -49,13 +49,14 @@ def marked_steps(pair: Pair) -> dict[str, list[Step]]:
     return found
 
 
-def orphans(pair: Pair, column: str) -> Iterator[Step]:
-    """Lets the constraints of a dropped column go, each with the first such column it names."""
-    gone = [one.name for one in pair.dropped]
+def orphan_steps(pair: Pair) -> dict[str, list[Step]]:
+    """Lets the constraints of dropped columns go, by the first such column that each names."""
+    found: dict[str, list[Step]] = {}
     for one in pair.old_constraints.values():
-        first = next((name for name in gone if name in columns_of(one)), None)
-        if first == column and not _is_fixed(pair, one):
-            yield _drop(pair, one)
+        gone = pair.dropped_names.intersection(columns_of(one))
+        if gone and not _is_fixed(pair, one):
+            found.setdefault(min(gone), []).append(_drop(pair, one))
+    return found
 
 
 def restated(pair: Pair, name: str) -> Iterator[Step]:
@@ -120,8 +121,7 @@ def _holds(constraints: Constraints, wanted: Key | Unique | Index) -> bool:
 
 
 def _is_orphan(pair: Pair, constraint: Constraint) -> bool:
-    gone = {one.name for one in pair.dropped}
-    return not gone.isdisjoint(columns_of(constraint))
+    return not pair.dropped_names.isdisjoint(columns_of(constraint))
 
 
 def _is_fixed(pair: Pair, constraint: Constraint) -> bool:

@@ -4,7 +4,7 @@ Owns the translation of old names into new ones, so that a rename is never taken
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from omnigraph.lang.schema.catalog import (
 )
 from omnigraph.lang.schema.ir import AnyType, SchemaIR
 from omnigraph.lang.schema.shape import sort_key
+from omnigraph.record import record
 
 from .steps import Mode
 
@@ -30,7 +31,7 @@ Constraints = dict[tuple[str, str], Constraint]
 MARKS: dict[str, type[Key | Unique | Index]] = {"index": Index, "key": Key, "unique": Unique}
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Pair:
     """A type of the accepted schema (`before`, `old`) and what it becomes (`after`, `new`)."""
 
@@ -82,6 +83,11 @@ class Pair:
     def dropped(self) -> tuple[Property, ...]:
         """The old properties that go, in name order."""
         return tuple(p for p in self.old.properties if p.name not in self.renamed)
+
+    @cached_property
+    def dropped_names(self) -> frozenset[str]:
+        """The names of the properties that go."""
+        return frozenset(one.name for one in self.dropped)
 
     @cached_property
     def old_constraints(self) -> Constraints:

@@ -1,13 +1,12 @@
 """Plans the way from an accepted schema to a desired one. Reads no data and changes nothing."""
 
-from dataclasses import dataclass
-
 from omnigraph.diagnostics import Diagnostic
 from omnigraph.errors import SchemaUnsupported
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.identity import new_identity, resolve_identity
 from omnigraph.lang.schema.ir import SchemaIR, ir_hash
 from omnigraph.lang.schema.shape import Json
+from omnigraph.record import record
 
 from .steps import Mode, Step, UnsupportedChange, unsupported
 from .types import all_steps
@@ -15,7 +14,7 @@ from .types import all_steps
 NO_DOMAIN = "0" * 26  # two texts are compared outside any graph
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MigrationPlan:
     """Ordered steps to a schema, `ir`, in which everything that stays keeps its identity.
 

@@ -11,7 +11,7 @@ from typing import Any
 from omnigraph.lang.schema.catalog import Embed, Property
 from omnigraph.values import PropertyType, ScalarType
 
-from .constraints import key_columns, marked_steps, orphans, restated
+from .constraints import key_columns, marked_steps, orphan_steps, restated
 from .interfaces import origin_step
 from .pair import Pair
 from .steps import (
@@ -51,8 +51,9 @@ def property_steps(pair: Pair) -> Iterator[Step]:
             yield from _changed(pair, old, one)
             yield from marked.get(one.name, ())
             yield from _origin_and_texts(pair, old, one)
+    orphans = orphan_steps(pair)
     for one in pair.dropped:
-        yield from orphans(pair, one.name)
+        yield from orphans.get(one.name, ())
         yield _dropped(pair, one)
 
 

@@ -20,6 +20,7 @@ from omnigraph.lang.schema.catalog import (
 )
 from omnigraph.lang.schema.codes import CODES, Tier
 from omnigraph.lang.schema.shape import Json, constraint_json, note_json, type_json
+from omnigraph.record import record
 from omnigraph.values import PropertyType
 
 Mode = Literal["soft", "hard"]
@@ -29,7 +30,7 @@ _LAST = ("tier", "code", "severity")
 _OPTIONAL = ("default", "code", "severity")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cardinality:
     """How many edges of a type a source node may have; `high` None is unbounded."""
 

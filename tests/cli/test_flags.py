@@ -1,0 +1,259 @@
+"""Flags that every command takes, help pages, versions, exit codes and the last resort."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from omnigraph import errors
+from omnigraph.cli import exits
+from omnigraph.cli.main import cli
+from omnigraph.diagnostics import Diagnostic
+from tests.cli.conftest import Program
+
+SHARED = ("--json", "--json-errors", "--color", "--quiet", "--debug", "--help")
+ESCAPE = "\x1b["
+
+
+def commands(group: click.Group, *path: str) -> Iterator[tuple[str, ...]]:
+    """The words of every command, groups included."""
+    yield path
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, *path, name)
+        else:
+            yield (*path, name)
+
+
+COMMANDS = list(commands(cli))
+
+
+def test_the_commands_are_these() -> None:
+    assert {" ".join(words) for words in COMMANDS} == {
+        "",
+        "lint",
+        "schema",
+        "schema check",
+        "schema diff",
+        "fmt",
+        "describe",
+        "completion",
+        "version",
+    }
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_every_command_has_a_help_page(
+    omnigraph: Program, words: tuple[str, ...], flag: str
+) -> None:
+    ended = omnigraph(*words, flag)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith(f"Usage: {' '.join(['omnigraph', *words])} ")
+    assert [one for one in SHARED if one not in ended.out] == []
+
+
+def test_the_help_page_tells_the_exit_codes(omnigraph: Program) -> None:
+    told = " ".join(omnigraph("--help").out.split())
+    assert "0 done, 1 failed, 2 wrong usage, 5 --check found something, 130 interrupted" in told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "",
+        "schema",
+        "lint",
+        "lint --shcema a.pg",
+        "lint --schema",
+        "lint --schema a.pg --format yaml",
+        "fmt",
+        "fmt a.pg --language sql",
+        "schema diff a.pg",
+        "schema diff a.pg b.pg c.pg",
+        "describe --schema a.pg",
+        "completion tcsh",
+        "version 2",
+        "--color sometimes version",
+        "--nonsense",
+    ],
+)
+def test_wrong_usage_is_told_on_standard_error(omnigraph: Program, words: str) -> None:
+    ended = omnigraph(*words.split())
+    assert (ended.code, ended.out) == (2, "")
+    assert re.match(r"(Usage|Error): ", ended.err)
+    assert "Traceback" not in ended.err
+
+
+def test_version(omnigraph: Program) -> None:
+    ended = omnigraph("version")
+    assert ended.code == 0
+    assert re.match(r"^omnigraph \d+\.\d+\.\d+\n", ended.out)
+    assert omnigraph("-v").out == omnigraph("--version").out == f"{ended.out.splitlines()[0]}\n"
+    told = json.loads(omnigraph("version", "--json").out)
+    assert [f"{name} {number}" for name, number in told.items()] == ended.out.splitlines()
+
+
+# Colours ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def broken() -> Path:
+    path = Path("broken.pg")
+    path.write_text("node lamp {}\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("environment", "flags", "colored"),
+    [
+        ({}, [], False),  # what is captured is no terminal
+        ({}, ["--color", "auto"], False),
+        ({}, ["--color", "always"], True),
+        ({}, ["--color", "never"], False),
+        ({"CLICOLOR_FORCE": "1"}, [], True),
+        ({"CLICOLOR_FORCE": "0"}, [], False),
+        ({"CLICOLOR_FORCE": "1"}, ["--color", "never"], False),
+        ({"CLICOLOR_FORCE": "1"}, ["--color", "auto"], False),
+        ({"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}, [], False),
+        ({"NO_COLOR": "1"}, ["--color", "always"], True),
+    ],
+)
+def test_colours(
+    omnigraph: Program,
+    broken: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    flags: list[str],
+    colored: bool,
+) -> None:
+    plain = omnigraph("schema", "check", broken)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    for words in (
+        ["schema", "check", str(broken)],  # findings, as a result
+        ["schema", "diff", str(broken), str(broken)],  # findings, as an error
+        ["schema", "check", "gone.pg"],  # an error without a place
+    ):
+        for line in (words + flags, flags + words):
+            ended = omnigraph(*line)
+            assert (ESCAPE in ended.out + ended.err) is colored
+    assert click.unstyle(omnigraph("schema", "check", broken, *flags).out) == plain.out
+
+
+def test_a_flag_of_the_command_wins(omnigraph: Program, broken: Path) -> None:
+    said = omnigraph("--color", "always", "schema", "check", broken, "--color", "never").out
+    assert ESCAPE not in said
+    said = omnigraph("--color", "never", "schema", "check", broken, "--color", "always").out
+    assert ESCAPE in said
+
+
+def test_machine_formats_have_no_colours(omnigraph: Program, broken: Path, library: Path) -> None:
+    always = ("--color", "always")
+    for words in (
+        ["schema", "check", broken, "--json"],
+        ["lint", "--schema", broken, "--format", "sarif"],
+        ["schema", "diff", library / "schema.pg", library / "schema-next.pg", "--json"],
+        ["schema", "diff", broken, broken, "--json-errors"],
+    ):
+        ended = omnigraph(*always, *words)
+        assert ESCAPE not in ended.out + ended.err
+        json.loads(ended.out)
+
+
+def test_colours_of_a_plan(omnigraph: Program, library: Path) -> None:
+    words = ("schema", "diff", library / "schema-next.pg", library / "schema.pg")
+    said = omnigraph(*words, "--color", "always").out.splitlines()
+    marks = {click.unstyle(line)[0]: line[: line.index("m")] for line in said[:-1]}
+    assert marks == {"+": "\x1b[32", "?": "\x1b[33", "-": "\x1b[31", "✗": "\x1b[31"}
+
+
+# Errors -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", ["schema check gone.pg", "schema diff a.pg a.pg"])
+def test_a_traceback_is_shown_only_on_demand(omnigraph: Program, words: str) -> None:
+    Path("a.pg").write_text("node a {}")
+    assert "Traceback" not in omnigraph(*words.split()).err
+    ended = omnigraph(*words.split(), "--debug")
+    assert ended.code == 1
+    assert "Traceback (most recent call last)" in ended.err
+    assert ended.err.endswith(omnigraph(*words.split()).err)
+
+
+def test_the_unexpected_is_typed_too(
+    omnigraph: Program, monkeypatch: pytest.MonkeyPatch, broken: Path
+) -> None:
+    def explode(*_: object) -> None:
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr("omnigraph.lang.schema.examine_schema", explode)
+    ended = omnigraph("schema", "check", broken)
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith("error: unexpected ZeroDivisionError: by zero\nhint: ")
+    assert "Traceback" not in ended.err
+    assert "Traceback" in omnigraph("--debug", "schema", "check", broken).err
+    told = json.loads(omnigraph("--json-errors", "schema", "check", broken).out)
+    assert (told["kind"], told["effect"]) == ("InternalError", "unknown")
+
+
+@pytest.mark.parametrize(
+    ("error", "plain", "extended"),
+    [
+        (errors.ParseError("no"), 1, 1),
+        (errors.InputError("no"), 1, 1),
+        (errors.UsageError("no"), 2, 2),
+        (errors.PreconditionFailed("no"), 4, 4),
+        (errors.MergeConflict("no"), 1, 3),
+        (errors.KeyConflict("no"), 1, 3),
+        (errors.PermissionDenied("no"), 1, 6),
+        (errors.Unauthenticated("no"), 1, 6),
+        (errors.TooManyRequests("no"), 1, 7),
+        (errors.StorageError(kind="transient"), 1, 7),
+        (errors.InternalError("no"), 1, 1),
+        (ValueError("no"), 1, 1),
+    ],
+    ids=lambda one: type(one).__name__ if isinstance(one, Exception) else "",
+)
+def test_exit_codes_of_errors(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, plain: int, extended: int
+) -> None:
+    monkeypatch.delenv("OMNIGRAPH_EXIT_CODES", raising=False)
+    assert exits.code_of(error) == plain
+    monkeypatch.setenv("OMNIGRAPH_EXIT_CODES", "something else")
+    assert exits.code_of(error) == plain
+    monkeypatch.setenv("OMNIGRAPH_EXIT_CODES", "extended")
+    assert exits.code_of(error) == extended
+
+
+def test_the_exit_code_of_a_command_follows_the_table(
+    omnigraph: Program, monkeypatch: pytest.MonkeyPatch, broken: Path
+) -> None:
+    def refuse(*_: object) -> None:
+        raise errors.PermissionDenied("no")
+
+    monkeypatch.setattr("omnigraph.lang.schema.examine_schema", refuse)
+    assert omnigraph("schema", "check", broken).code == 1
+    monkeypatch.setenv("OMNIGRAPH_EXIT_CODES", "extended")
+    assert omnigraph("schema", "check", broken).code == 6
+
+
+@pytest.mark.parametrize(
+    ("severities", "plain", "strict"),
+    [
+        ([], 0, 0),
+        (["info"], 0, 0),
+        (["warning"], 0, 5),
+        (["warning", "error"], 1, 1),
+        (["error"], 1, 1),
+    ],
+)
+def test_exit_codes_of_findings(severities: list[str], plain: int, strict: int) -> None:
+    found = [Diagnostic("x", severity=one) for one in severities]  # type: ignore[arg-type]
+    assert exits.of_findings(found) == plain
+    assert exits.of_findings(found, strict=True) == strict

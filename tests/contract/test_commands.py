@@ -1,0 +1,60 @@
+"""The commands of the project do what they say: demo, start-up guard, helper scripts."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench import startup
+
+
+def test_the_demo_shows_everything_and_is_plain_off_a_terminal(checkout: Path) -> None:
+    environ = os.environ | {"BIN": str(Path(sys.executable).parent)}
+    shown = subprocess.run(
+        ["bash", checkout / "scripts" / "demo.sh"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    for part in ("1. A schema", "supported: ", "error[T", "^^^", "Not built yet"):
+        assert part in shown.stdout
+    assert "\x1b" not in shown.stdout
+
+
+def test_linting_loads_no_data_library() -> None:
+    packages = startup.loaded_packages()
+    assert "lark" in packages
+    assert set(packages) & startup.TOO_HEAVY == set()
+
+
+def test_help_lists_every_target(checkout: Path) -> None:
+    listed = subprocess.check_output(["make", "-s"], cwd=checkout, text=True)
+    targets = [line.split()[0] for line in listed.splitlines()]
+    wanted = "setup demo test test-full check bench docs dist tables clean".split()
+    assert set(wanted) <= set(targets)
+
+
+@pytest.mark.parametrize("script", [".ci/run", "scripts/demo.sh", "scripts/find_python.sh"])
+def test_shell_scripts_have_no_syntax_errors(checkout: Path, script: str) -> None:
+    subprocess.run(["bash", "-n", checkout / script], check=True)
+
+
+def test_a_missing_python_is_explained(checkout: Path) -> None:
+    finder = checkout / "scripts" / "find_python.sh"
+    answer = subprocess.run(
+        ["/bin/sh", finder], env={"PATH": ""}, capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 1
+    assert "Python 3.11 or newer" in answer.stderr
+
+
+def test_a_chosen_python_is_taken(checkout: Path) -> None:
+    finder = checkout / "scripts" / "find_python.sh"
+    environ = {"PATH": "", "PYTHON": sys.executable}
+    assert subprocess.check_output(["/bin/sh", finder], env=environ, text=True) == (
+        f"{sys.executable}\n"
+    )

@@ -1,0 +1,104 @@
+"""The text fixtures: trees of small pieces, drawn errors, canonical layouts."""
+
+from collections.abc import Callable
+
+import pytest
+
+from omnigraph.diagnostics import Source, render
+from omnigraph.errors import ParseError
+from omnigraph.lang.query import model as m
+from omnigraph.lang.query.format import format_queries
+from omnigraph.lang.query.parse import parse_queries, read_queries
+from tests.lang.query_parse.cases import Block, blocks, lines, outline
+
+
+def only(text: str) -> m.Query:
+    (query,) = parse_queries(text).queries
+    return query
+
+
+def read(text: str) -> m.ReadBody:
+    body = only(text).body
+    assert isinstance(body, m.ReadBody)
+    return body
+
+
+def shown(nodes: tuple[object, ...]) -> str:
+    return " ".join(outline(node) for node in nodes)
+
+
+def clause(text: str) -> str:
+    return shown(read(f"query q() {{ match {{ {text} }} return {{ 1 }} }}").clauses)
+
+
+def columns(text: str) -> str:
+    return shown(read(f"query q() {{ match {{ $p: P }} return {{ {text} }} }}").projections)
+
+
+def tail(text: str) -> str:
+    body = read(f"query q() {{ match {{ $p: P }} return {{ $p.name }} {text} }}")
+    return f"{outline(body.orderings)} {outline(body.limit)} {outline(body.offset)}"
+
+
+def statements(text: str) -> str:
+    body = only(f"query q() {{ {text} }}").body
+    assert isinstance(body, m.WriteBody)
+    return shown(body.statements)
+
+
+def header(text: str) -> str:
+    query = only(f"query q{text} {{ match {{ $p: P }} return {{ $p.name }} }}")
+    return f"{outline(query.parameters)} {query.description!r} {query.instruction!r}"
+
+
+PIECES: dict[str, Callable[[str], str]] = {
+    "parse_clauses.txt": clause,
+    "parse_columns.txt": columns,
+    "parse_tails.txt": tail,
+    "parse_statements.txt": statements,
+    "parse_headers.txt": header,
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "tree"),
+    [(file, *case) for file in PIECES for case in lines(file)],
+    ids=lambda value: value if len(value) < 60 else "",
+)
+def test_a_piece_has_its_tree(file: str, text: str, tree: str) -> None:
+    assert PIECES[file](text) == tree
+
+
+@pytest.mark.parametrize(("text", "finding"), lines("parse_refused.txt"))
+def test_a_mistake_is_refused_with_words_that_help(text: str, finding: str) -> None:
+    with pytest.raises(ParseError) as refused:
+        parse_queries(text)
+    first = refused.value.diagnostics[0]
+    hint = f" | {first.hint}" if first.hint else ""
+    assert f"{first.line}:{first.column} {first.message}{hint}" == finding
+
+
+@pytest.mark.parametrize("case", blocks("parse_errors.txt"), ids=lambda case: case.title)
+def test_every_mistake_of_a_file_is_drawn_and_the_rest_is_read(case: Block) -> None:
+    source = Source("file.gq", case.text)
+    file, found = read_queries(source)
+    assert "\n".join(render(one, source) for one in found) == case.expected["errors"]
+    assert " ".join(query.name.text for query in file.queries) == case.expected["read"]
+
+
+@pytest.mark.parametrize("case", blocks("format.txt"), ids=lambda case: case.title)
+def test_a_text_gets_its_canonical_layout(case: Block) -> None:
+    formatted = format_queries(case.text)
+    assert formatted.strip("\n") == case.expected["formatted"]
+    assert format_queries(formatted) == formatted
+    assert parse_queries(formatted) == parse_queries(case.text)
+
+
+def test_the_format_refuses_what_cannot_be_read() -> None:
+    with pytest.raises(ParseError, match=r"a\.gq:1:13"):
+        format_queries("query a() { }", "a.gq")
+
+
+def test_the_name_of_the_text_is_in_the_message() -> None:
+    with pytest.raises(ParseError, match=r"people\.gq:1:1: error: expected `query`"):
+        parse_queries("find", "people.gq")

@@ -1,0 +1,91 @@
+"""Texts that the grammars themselves make, one declaration each, for both languages."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.extra.lark import from_lark
+from lark import Lark
+
+from omnigraph.lang import tables
+
+Texts = st.SearchStrategy[str]
+
+# A terminal that looks ahead cannot be drawn from its pattern; a space keeps words apart.
+_WORDS = {
+    "schema": {
+        "_INTERFACE": "interface",
+        "_NODE": "node",
+        "_EDGE": "edge",
+        "_IMPLEMENTS": "implements",
+        "_ENUM": "enum",
+        "_VECTOR": "Vector",
+        "NAME": "A B1 Node a implements I32 String",
+        "WORD": "a 3d - true",
+        "NUMBER": "1 -2.5 1e3",
+        "STRING": r'"a" "\n" "//"',
+        "CONSTRAINT": "@key @range @check",
+        "_CARD": "@card",
+        "ANNOTATION": "@x @index @allow",
+    },
+    "query": {
+        "_QUERY": "query",
+        "_MATCH": "match",
+        "_RETURN": "return",
+        "_ORDER": "order",
+        "_LIMIT": "limit",
+        "_OFFSET": "offset",
+        "_SET": "set",
+        "_WHERE": "where",
+        "AS": "as",
+        "INSERT": "insert",
+        "UPDATE": "update",
+        "DELETE": "delete",
+        "DISTINCT": "distinct",
+        "DIRECTION": "asc desc",
+        "OPTIONAL": "optional",
+        "NOT": "not",
+        "AND": "and",
+        "OR": "or",
+        "IN": "in",
+        "IS": "is",
+        "NULL": "null",
+        "BOOL": "true false",
+        "WORD_OP": "contains starts_with",
+        "NOW": "now",
+        "DATE_FN": "date datetime",
+        "TEXT_FN": "search match_text",
+        "FUZZY": "fuzzy",
+        "BM25": "bm25",
+        "NEAREST": "nearest",
+        "RRF": "rrf",
+        "AGGREGATE": "count sum avg min max collect",
+        "NOTE": "@description @instruction",
+        "BASE_TYPE": "String I32 Date",
+        "_VECTOR": "Vector",
+        "TYPE_NAME": "A Person",
+        "IDENT": "a name _b",
+        "VAR": "$a $b",
+        "STRING": r'"a" "\n" "//"',
+        "FLOAT": "1.5 -2e3",
+        "NEGATIVE": "-1",
+        "NATURAL": "1 23",
+        "OP": "= != <= >=",
+        "EQ": "=",
+        "LT": "<",
+        "GT": ">",
+    },
+}
+_NOISE = (" ", "// a\n", "/* b */")
+
+
+def texts(language: str) -> Texts:
+    """Texts of one declaration, with comments of all kinds."""
+    # The grammar lets a stray comma through for the sake of its message: half of all members.
+    grammar = Lark(tables._grammar(language).replace("| stray_comma", ""), start="declaration")
+    given: dict[str, Any] = {name: _spaced(words) for name, words in _WORDS[language].items()}
+    given |= dict(zip(grammar.ignore_tokens, map(st.just, _NOISE), strict=True))
+    return from_lark(grammar, start="declaration", explicit=given)
+
+
+def _spaced(words: str) -> Texts:
+    return st.sampled_from([f"{word} " for word in words.split()])

@@ -1,0 +1,148 @@
+"""Our quick lexer and the saved tables give what lark itself makes of the grammars."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from lark import Lark
+
+from omnigraph.lang import scan, tables
+from omnigraph.lang.query.parse import _OPENING as QUERY
+from omnigraph.lang.schema.parse import _OPENING as SCHEMA
+from tests.lang.schema_properties.stock import outcome, stock, stream
+
+ROOT = Path(__file__).parents[2]
+OPENINGS = {"schema": SCHEMA, "query": QUERY}
+SUFFIXES = {"schema": "pg", "query": "gq"}
+_HEADER = re.compile(r"# \w+:.*\n")
+
+
+def texts(language: str) -> dict[str, list[str]]:
+    """Every example and every text of the fixtures, cut into declarations, by file."""
+    found: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "examples").rglob(f"*.{SUFFIXES[language]}")):
+        found[path.name] = declarations(language, path.read_text("utf-8"))
+    for path in sorted((ROOT / "tests" / "cases" / language).rglob("*.txt")):
+        parts = re.split(r"^(?:---|===)\n", path.read_text("utf-8"), flags=re.MULTILINE)
+        pieces = [piece for part in parts for piece in declarations(language, bare(language, part))]
+        found[f"{path.parent.name}/{path.name}"] = pieces
+    return found
+
+
+def bare(language: str, part: str) -> str:
+    """The text of a fixture without its headers; the body of a query is made a query."""
+    while match := _HEADER.match(part):
+        part = part[match.end() :]
+    if language == "query" and not part.lstrip().startswith(("query", "/")):
+        return f"query q() {{\n{part}\n}}"
+    return part
+
+
+def declarations(language: str, text: str) -> list[str]:
+    return [text[a:b] for a, b in scan.split(text, OPENINGS[language], 0, len(text))]
+
+
+CASES = [
+    pytest.param(language, pieces, id=f"{language}:{name}")
+    for language in tables.LANGUAGES
+    for name, pieces in texts(language).items()
+]
+
+
+@pytest.mark.parametrize(("language", "pieces"), CASES)
+def test_trees_and_errors_are_those_of_lark(language: str, pieces: list[str]) -> None:
+    ours, theirs = tables.parser(language), stock(language)
+    assert pieces
+    for piece in pieces:
+        assert outcome(ours, piece) == outcome(theirs, piece), piece
+
+
+@pytest.mark.parametrize(("language", "pieces"), CASES)
+def test_tokens_are_those_of_lark(language: str, pieces: list[str]) -> None:
+    ours, theirs = tables.parser(language), stock(language)
+    for piece in pieces:
+        assert stream(ours, piece) == stream(theirs, piece), piece
+
+
+@pytest.mark.parametrize("language", tables.LANGUAGES)
+def test_the_fixtures_hold_good_and_bad_texts(language: str) -> None:
+    parser = tables.parser(language)
+    ended = [type(outcome(parser, p)[1]) for pieces in texts(language).values() for p in pieces]
+    assert ended.count(list) > 100  # trees
+    assert ended.count(tuple) > 10  # errors
+
+
+# Saved tables -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The grammars and tables in a directory of their own."""
+    for language in tables.LANGUAGES:
+        (tmp_path / language).mkdir()
+        for name in ("grammar.lark", "grammar.json"):
+            shutil.copy(tables._HERE / language / name, tmp_path / language / name)
+    monkeypatch.setattr(tables, "_HERE", tmp_path)
+    return tmp_path
+
+
+def load(language: str) -> Lark:
+    """A parser that is not remembered."""
+    made: Lark = tables.parser.__wrapped__(language)
+    return made
+
+
+TEXT = {
+    "schema": "node A @x(1, k=b) implements B { a: [I32]? @key  @range(a, 1..2) }",
+    "query": "query q($a: I32 = 1) {match { $p: P { a: $a } not { $p k{1,2} $q } } return { $p } }",
+}
+
+
+@pytest.mark.parametrize("language", tables.LANGUAGES)
+def test_the_saved_tables_are_fresh(language: str) -> None:
+    assert tables.fresh(language)
+
+
+@pytest.mark.parametrize("language", tables.LANGUAGES)
+def test_tables_are_made_byte_by_byte_the_same(copied: Path, language: str) -> None:
+    saved = copied / language / "grammar.json"
+    before = saved.read_bytes()
+    saved.unlink()
+    assert tables.write(language) == saved
+    assert saved.read_bytes() == before
+
+
+@pytest.mark.parametrize("language", tables.LANGUAGES)
+def test_fresh_tables_are_used(copied: Path, language: str) -> None:
+    saved = copied / language / "grammar.json"
+    content = json.loads(saved.read_bytes())
+    saved.write_text(json.dumps(content | {"data": {}}))
+    with pytest.raises(KeyError):
+        load(language)
+
+
+@pytest.mark.parametrize("language", tables.LANGUAGES)
+def test_stale_tables_are_not_used(copied: Path, language: str) -> None:
+    saved = copied / language / "grammar.json"
+    content = json.loads(saved.read_bytes())
+    wanted = outcome(load(language), TEXT[language])
+    saved.write_text(json.dumps(content | {"stamp": "of another grammar", "data": {}}))
+    assert not tables.fresh(language)
+    assert outcome(load(language), TEXT[language]) == wanted
+    saved.unlink()
+    assert not tables.fresh(language)
+    assert outcome(load(language), TEXT[language]) == wanted
+
+
+def test_a_changed_grammar_is_read_anew(copied: Path) -> None:
+    grammar = copied / "schema" / "grammar.lark"
+    grammar.write_text(grammar.read_text("utf-8").replace("/node(?!", "/vertex(?!"), "utf-8")
+    assert not tables.fresh("schema")
+    assert load("schema").parse("vertex A {}").data == "node_def"
+
+
+def test_tables_of_another_lark_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lark.__version__", "0.0.1")
+    assert not tables.fresh("schema")

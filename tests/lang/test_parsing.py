@@ -1,0 +1,83 @@
+"""The machinery under both languages: decoding, recovery, words of errors, saved tables."""
+
+import pytest
+from lark import Lark
+
+from omnigraph.diagnostics import Source, Span
+from omnigraph.errors import ParseError
+from omnigraph.lang import parsing, scan, tables
+from omnigraph.lang.layout import Layout
+from omnigraph.lang.query.parse import read_queries
+
+
+def test_bytes_that_are_not_utf8_are_refused_at_their_place() -> None:
+    with pytest.raises(ParseError, match="byte 0xff at offset 6") as refused:
+        parsing.decode(b"query\n\xff", "q.gq")
+    (one,) = refused.value.diagnostics
+    assert (one.line, one.column) == (2, 1)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
+    assert parsing.decode(b"\xef\xbb\xbfquery", "q.gq").text == "query"
+
+
+def test_a_nul_character_is_refused() -> None:
+    with pytest.raises(ParseError, match="NUL"):
+        parsing.decode(b"a\0b", "q.gq")
+
+
+def test_a_text_beyond_the_bound_is_refused_before_it_is_read() -> None:
+    source = Source("q.gq", " " * (parsing.MAX_SOURCE + 1))
+    _, (one,) = read_queries(source)
+    assert "at most" in one.message
+
+
+def words(terminals: set[str], **more: object) -> str:
+    names = {"A": "`a`", "B": "`b`", "C": "`c`"}
+    opening = scan.Opening(frozenset(), ())
+    language = parsing.Language("x", opening, lambda t, o: None, names, "more", **more)  # type: ignore[arg-type]
+    return parsing._expected(language, frozenset(terminals))
+
+
+def test_expected_terminals_are_named_grouped_and_joined() -> None:
+    groups = (("a letter", frozenset({"A", "B"})),)
+    assert words({"A"}) == "`a`"
+    assert words({"A", "B", "C"}) == "`a`, `b` or `c`"
+    assert words({"A", "B", "C"}, groups=groups) == "`c` or a letter"
+    assert words({"A", "C"}, groups=groups) == "`a` or `c`"
+    assert words({"$END"}) == "more"
+    assert words({"ODD_ONE"}) == "odd one"
+    assert words({f"T{n}" for n in range(9)}) == "t0, t1, t2, t3, t4, t5 or …"
+
+
+def test_comments_before_a_closing_line_belong_to_its_block() -> None:
+    layout = Layout("a {\n  // in\n} // out")
+    layout.item(0, "a {", Span(0, 3))
+    layout.item(0, "}", Span(12, 13), closes=True)
+    assert layout.finish() == "a {\n    // in\n}  // out\n"
+
+
+@pytest.mark.parametrize("language", tables.LANGUAGES)
+def test_the_saved_tables_belong_to_the_grammar(language: str) -> None:
+    assert tables.fresh(language)
+
+
+def test_a_parser_from_tables_reads_like_one_from_the_grammar() -> None:
+    text = 'query q($a: I32 = 1) { match { $p: P { a: "x" } $p k $q } return { count($p) as n } }'
+    made = Lark(tables._grammar("query"), **tables._OPTIONS)
+    assert tables.parser("query").parse(text) == made.parse(text)
+
+
+@pytest.mark.parametrize("language", tables.LANGUAGES)
+def test_the_grammar_leaves_nothing_to_be_guessed(
+    language: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("DEBUG", logger="lark"):
+        Lark(tables._grammar(language), **tables._OPTIONS, debug=True)
+    assert [r.getMessage() for r in caplog.records if "conflict" in r.getMessage().lower()] == []
+
+
+def test_a_grammar_that_has_to_be_guessed_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("DEBUG", logger="lark"):
+        Lark('start: "a" start? | "a" start "b"', parser="lalr", debug=True)
+    assert "conflict" in caplog.text.lower()
