@@ -44,7 +44,7 @@ def read_manifest(store: Store, ulid: str = layout.MAIN, version: int | None = N
     location = layout.manifest_directory(ulid)
     try:
         cell = cells.open_cell(store, location, version)
-    except (ValueError, FileNotFoundError) as error:
+    except FileNotFoundError as error:
         raise GraphNotInitialized(f"no graph at {store.root.uri}") from error
     check_stamp(cell.stamp)
     return Opened(from_rows(cell.rows(READ)), cell)

@@ -43,7 +43,7 @@ class Snapshot:
             raise EntityNotFound(f"there is no {key.replace(':', ' type ')} here")
         try:
             return open_table(self.store, entry.location, entry.lance_version)
-        except (OSError, ValueError) as error:
+        except FileNotFoundError as error:
             raise HistoryReclaimed(f"{key} as of commit {self.commit.id} is gone") from error
 
 
