@@ -1,0 +1,166 @@
+"""The invariants of a graph at rest, checked from outside and on everything that is still there.
+
+Owns one function. It reads every version of every open branch's manifest, so it is for small
+graphs; it never repairs, and it proves of itself that it writes nothing.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import omnigraph
+from omnigraph.history import audit, intent, recover, refs
+from omnigraph.history.branches import list_branches
+from omnigraph.history.commit import Commit, TableEntry
+from omnigraph.history.log import Log
+from omnigraph.history.manifest import Opened, read_manifest
+from omnigraph.history.state import State
+from omnigraph.storage import layout
+from omnigraph.storage.store import Store, open_store
+from omnigraph.storage.table import open_table
+
+_ATTACHED = (1 << 64) - 1
+
+
+def check_invariants(
+    root: str | Path, *, acknowledged: Iterable[Commit] = (), at_rest: bool = True
+) -> None:
+    """Fail with every invariant that a graph breaks.
+
+    `acknowledged` are commits that callers were told of. `at_rest` says that no operation is under
+    way or waits for recovery.
+    """
+    store = open_store(str(root))
+    before = files(store)
+    broken = [*_read_only(root), *_branches(store), *_acknowledged(store, acknowledged)]
+    broken += _audit(store)
+    if files(store) != before:
+        broken.append("I11: reading wrote something")
+    if at_rest:
+        broken += _rest(store)
+    assert not broken, "\n".join(broken)
+
+
+def files(store: Store) -> dict[str, int]:
+    """Every name in a root with its size, unfinished files of a local root included."""
+    if not store.root.local:
+        return {one.name: one.size for one in store.objects.list("")}
+    top = Path(store.root.path)
+    return {
+        str(one.relative_to(top)): one.stat().st_size for one in top.rglob("*") if one.is_file()
+    }
+
+
+def unfinished(root: str | Path) -> list[str]:
+    """The names of temporary files of a local root: ours and those of Lance."""
+    names = (one.name for one in Path(root).rglob("*") if one.is_file())
+    return sorted(name for name in names if "#" in name or name.startswith(".tmp"))
+
+
+def _read_only(root: str | Path) -> Iterator[str]:
+    graph = omnigraph.open(str(root), read_only=True)
+    for key in graph.snapshot.tables:
+        graph.snapshot.table(key).dataset.count_rows()
+    graph.log()
+    yield from ()
+
+
+def _branches(store: Store) -> Iterator[str]:
+    seen: dict[str, Commit] = {}
+    for name in list_branches(store):
+        versions = list(manifest_versions(store, refs.find_ref(store, name).ulid))
+        yield from (f"{name}: {one}" for one in _line(store, versions, seen))
+        newest = versions[-1].state
+        for entry in newest.tables.values():
+            yield from (f"{name}: {entry.key}: {one}" for one in _table(store, entry))
+
+
+def manifest_versions(store: Store, ulid: str) -> Iterator[Opened]:
+    """Every version of a manifest that is still there, oldest first."""
+    place = f"{layout.manifest_directory(ulid)}/_versions/"
+    names = [one.name.removeprefix(place) for one in store.objects.list(place.rstrip("/"))]
+    numbers = [_ATTACHED - int(name.removesuffix(".manifest")) for name in names if _numbered(name)]
+    for number in sorted(numbers):
+        yield read_manifest(store, ulid, number)
+
+
+def _numbered(name: str) -> bool:
+    return name.removesuffix(".manifest").isdecimal()
+
+
+def _line(store: Store, versions: list[Opened], seen: dict[str, Commit]) -> Iterator[str]:
+    """I1, I2, I3, I14: what each version says of the one before, and of every commit."""
+    previous: Opened | None = None
+    for opened in versions:
+        commits = _commits(store, opened.state)
+        for commit_id, count in Counter(one.id for one in commits).items():
+            if count > 1:
+                yield f"I2: commit {commit_id} is {count} times in the log of {opened.version}"
+        for one in commits:
+            if seen.setdefault(one.id, one) != one:
+                yield f"I14: commit {one.id} changed: {seen[one.id]} -> {one}"
+        if previous is not None and previous.version + 1 == opened.version:
+            yield from _step(previous.state, opened.state, {one.id: one for one in commits})
+        previous = opened
+    yield from _state_of_head(store, versions[-1].state)
+
+
+def _commits(store: Store, state: State) -> list[Commit]:
+    log = Log(store, state)
+    sealed = [one for chunk in state.chunks for one in log.chunk_commits(chunk)]
+    return [*sealed, *state.tail]
+
+
+def _step(before: State, after: State, commits: Mapping[str, Commit]) -> Iterator[str]:
+    moved = before.head.commit_id != after.head.commit_id
+    if not moved and (before.tables != after.tables or before.schema != after.schema):
+        yield "I1: the state changed without a commit"
+    if moved and commits[after.head.commit_id].parent != before.head.commit_id:
+        yield f"I3: the parent of {after.head.commit_id} was not the head"
+
+
+def _state_of_head(store: Store, state: State) -> Iterator[str]:
+    tables, schema = Log(store, state).state_of(state.head.commit_id)
+    if tables != dict(state.tables) or schema != state.schema:
+        yield "I1: the log and the state disagree about the head"
+
+
+def _table(store: Store, entry: TableEntry) -> Iterator[str]:
+    """I4, I6, I13: the table that the newest state names."""
+    if store.open(entry.location).version != 1:
+        yield "I4: its HEAD moved"
+    dataset = open_table(store, entry.location, entry.lance_version).dataset
+    rows = dataset.to_table(columns=["id"], with_row_id=True)
+    for column in ("id", "_rowid"):
+        twice = [one for one, n in Counter(rows[column].to_pylist()).items() if n > 1]
+        if twice:
+            yield f"I6: {column} {twice} is there twice"
+    if rows.num_rows != entry.rows:
+        yield f"I13: {entry.rows} rows are recorded, {rows.num_rows} are there"
+
+
+def _acknowledged(store: Store, commits: Iterable[Commit]) -> Iterator[str]:
+    logs = {
+        name: Log(store, read_manifest(store, refs.find_ref(store, name).ulid).state)
+        for name in list_branches(store)
+    }
+    for one in commits:
+        log = logs.get(one.branch or layout.MAIN)
+        if log is not None and log.find(one.id) != one:
+            yield f"I5: acknowledged commit {one.id} is missing or changed"
+
+
+def _audit(store: Store) -> Iterator[str]:
+    records = Counter(one.operation_id for one in audit.list_outcomes(store))
+    for operation, count in records.items():
+        if count > 1:
+            yield f"I9: operation {operation} has {count} audit records"
+
+
+def _rest(store: Store) -> Iterator[str]:
+    left = [one.name for one in store.objects.list(layout.INTENTS)]
+    if left or intent.pending(store):
+        yield f"I10: intents are left: {left}"
+    before = files(store)
+    if recover.recover(store) or files(store) != before:
+        yield "I12: recovery of a graph at rest changed something"
