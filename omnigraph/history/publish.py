@@ -8,7 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from omnigraph import ids
-from omnigraph.errors import ConcurrentCommit, Conflict, ReadSetConflict
+from omnigraph.errors import (
+    ConcurrentCommit,
+    Conflict,
+    PreconditionFailed,
+    ReadSetConflict,
+)
 from omnigraph.storage.cell import LostSwap, UnsureSwap
 from omnigraph.storage.failures import reported, storage_failure
 from omnigraph.storage.table import commit as commit_table
@@ -81,7 +86,13 @@ def _once(
     found = replayed(line.store, txn.base.state, signature)
     if found is not None:
         return found
-    hold(conditions, txn)
+    try:
+        hold(conditions, txn)
+    except (Conflict, PreconditionFailed):
+        # What this process remembers may be older than what the caller saw elsewhere.
+        if is_newest(txn.base):
+            raise
+        return _renewed(line)
     plan = prepare(txn)
     if plan is None:
         return None if not conditions or is_newest(txn.base) else _renewed(line)
