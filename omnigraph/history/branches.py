@@ -7,7 +7,13 @@ states that a collector could be about to remove; deletion closes the manifest b
 from dataclasses import replace
 
 from omnigraph import ids
-from omnigraph.errors import BranchBusy, BranchNotFound, ConcurrentCommit, InputError
+from omnigraph.errors import (
+    BranchBusy,
+    BranchNotFound,
+    ConcurrentCommit,
+    InputError,
+    InternalError,
+)
 from omnigraph.storage import layout
 from omnigraph.storage.cell import LostSwap, UnsureSwap
 from omnigraph.storage.store import Store
@@ -30,18 +36,22 @@ def list_branches(store: Store) -> list[str]:
 
 
 def open_line(store: Store, name: str) -> Line:
-    """The line of a branch by name. A name left behind by a cut-off deletion is closed here."""
+    """The line of a branch by name, at its newest state.
+
+    A name left behind by a cut-off deletion is closed here, unless the store only reads.
+    """
     ref = refs.find_ref(store, names.clean(name))
     line = line_of(store, ref.name, ref.ulid)
-    if line.base().state.head.closed:
-        refs.release(store, ref)
+    if line.refresh().state.head.closed:
+        if not store.effects.read_only:
+            refs.release(store, ref)
         raise BranchNotFound(f"no branch '{ref.name}'", branch=ref.name)
     return line
 
 
 def create_branch(
     store: Store, name: str, source: Line, *, commit_id: str | None = None, actor: str | None = None
-) -> Ref:
+) -> Line:
     """A new branch from the head of `source`, or from a commit in its log."""
     text = names.check_new(name)
     numbers = refs.list_numbers(store)
@@ -53,21 +63,40 @@ def create_branch(
     state = _guarded(store, source, base, intent, historical=commit_id is not None)
     if intents.decide(store, intent, "publish") != "publish":
         raise ConcurrentCommit(f"the creation of branch '{text}' took too long and was discarded")
-    return finish_create(store, intent, state, numbers.get(text, 0) + 1)
+    opened = create_manifest(store, _created(intent), forked(intent, state))
+    take_name(store, intent, numbers.get(text, 0) + 1)
+    line = line_of(store, text, _created(intent))
+    line.advance(opened)
+    return line
 
 
-def finish_create(store: Store, intent: Intent, state: State, number: int) -> Ref:
-    """Write the manifest, then take the name; whoever is cut off between leaves garbage only."""
-    creates = intent.creates or ids.new_ulid()
-    head = Head(intent.base_commit, creates, fork=intent.base_commit)
-    if not manifest_exists(store, creates):
-        create_manifest(store, creates, replace(state, head=head))
-    fork = intent.base_commit
-    ref = Ref(intent.facts["name"], creates, number, intent.branch, fork)
+def finish_create(store: Store, intent: Intent, state: State, number: int) -> None:
+    """Go on where a creation was cut off: write the manifest, then take the name."""
+    if not manifest_exists(store, _created(intent)):
+        create_manifest(store, _created(intent), forked(intent, state))
+    take_name(store, intent, number)
+
+
+def forked(intent: Intent, state: State) -> State:
+    """The first state of the branch that an intent creates."""
+    return replace(
+        state, head=Head(intent.base_commit, _created(intent), fork=intent.base_commit)
+    )
+
+
+def take_name(store: Store, intent: Intent, number: int) -> None:
+    """Name a manifest that is written; whoever was cut off before leaves garbage only."""
+    name, parent, fork = intent.facts["name"], intent.branch, intent.base_commit
     try:
-        return refs.take(store, ref)
+        refs.take(store, Ref(name, _created(intent), number, parent, fork))
     finally:
         intents.retire(store, intent, ("json", "verdict"))
+
+
+def _created(intent: Intent) -> str:
+    if intent.creates is None:
+        raise InternalError(f"intent {intent.id} creates no branch")
+    return intent.creates
 
 
 def _intent(name: str, source: Line, commit_id: str, actor: str | None) -> Intent:

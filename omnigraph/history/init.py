@@ -1,47 +1,94 @@
 """A new graph: claim the root, make the tables, store the schema, write the first state.
 
 The first manifest version is the commit point. Before it a cut-off init leaves a claim and garbage
-that the next init passes over; after it the graph is there.
+that the next init passes over; after it the graph is there, and nothing is ever deleted backwards.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
 from omnigraph import ids
-from omnigraph.errors import AlreadyExists, InitializationClaimed, InitializationCommitted
+from omnigraph.errors import (
+    AlreadyExists,
+    InitializationClaimed,
+    InitializationCommitted,
+    InitializationIndeterminate,
+    InputError,
+    OmnigraphError,
+    StorageError,
+)
 from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.storage import arrow, layout
+from omnigraph.storage.failures import storage_failure
 from omnigraph.storage.probe import probe_create_if_absent
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import create_table
 
+from . import refs
 from .commit import Commit, SchemaRow, TableEntry
-from .manifest import Opened, create_manifest, manifest_exists
+from .manifest import Opened, create_manifest, manifest_exists, read_manifest
 from .schemas import Contract, write_schema
 from .state import Head, State
+
+PROBED = "this store was probed: of several creators of one name exactly one wins"
 
 
 def init_graph(store: Store, contract: Contract, *, force: bool = False) -> Opened:
     """Make a graph at an empty root. `force` takes over the claim of an init that was cut off."""
+    _check_directories(contract.ir)
     if manifest_exists(store):
         raise AlreadyExists(f"there is a graph at {store.root.uri} already")
     probe_create_if_absent(store)
     _claim(store, force)
+    with _released_on_refusal(store):
+        _check_leftovers(store)
     commit_id = ids.new_ulid()
     tables = _create_tables(store, contract.ir, commit_id)
     schema = write_schema(store, contract)
-    opened = create_manifest(store, layout.MAIN, _genesis(commit_id, tables, schema))
+    opened = _create_first(store, _genesis(commit_id, tables, schema))
     try:
         store.objects.remove(layout.CLAIM)
     except Exception as error:
-        raise InitializationCommitted("the graph was made", uri=store.root.uri) from error
+        reason = "the claim could not be removed"
+        raise InitializationCommitted(uri=store.root.uri, reason=reason) from error
     return opened
+
+
+def _check_directories(ir: SchemaIR) -> None:
+    """Refuse two types of one kind whose names have one hash: people could not tell them apart."""
+    seen: dict[tuple[str, str], str] = {}
+    for one in (*ir.catalog.nodes, *ir.catalog.edges):
+        other = seen.setdefault((one.kind, layout.fnv1a64(one.name)), one.name)
+        if other != one.name:
+            message = f"the {one.kind} types '{other}' and '{one.name}' have names of one hash"
+            raise InputError(message, reason="hash collision", hint="rename one of the two")
 
 
 def _claim(store: Store, force: bool) -> None:
     if force:
         store.objects.remove(layout.CLAIM)
     if not store.objects.create_json(layout.CLAIM, {"claimed_at": ids.now_micros()}):
-        raise InitializationClaimed(
-            "another init is under way, or was cut off", hint="try again with --force if it is over"
+        raise InitializationClaimed(uri=store.root.uri)
+
+
+@contextmanager
+def _released_on_refusal(store: Store) -> Iterator[None]:
+    """Give the claim back when the block refuses: nothing was written behind it yet."""
+    try:
+        yield
+    except OmnigraphError:
+        with suppress(StorageError):
+            store.objects.remove(layout.CLAIM)
+        raise
+
+
+def _check_leftovers(store: Store) -> None:
+    """Names of branches without a main line are left of a copy that was cut off."""
+    if refs.list_numbers(store):
+        raise AlreadyExists(
+            f"{store.root.uri} holds part of a graph, perhaps of a copy that was cut off",
+            hint="remove it, or choose another place",
         )
 
 
@@ -52,9 +99,33 @@ def _create_tables(store: Store, ir: SchemaIR, commit_id: str) -> dict[str, Tabl
         key = arrow.table_key(one)
         location = layout.table_directory(key, ids.new_ulid())
         table = create_table(store, location, arrow.table_schema(ir, one))
-        fields = len(table.schema.names)
-        made[key] = TableEntry(key, location, 1, table.version, commit_id, 0, None, fields)
+        made[key] = TableEntry(
+            key, location, 1, table.version, commit_id, 0, None, table.highest_field_id
+        )
     return made
+
+
+def _create_first(store: Store, state: State) -> Opened:
+    """The commit point. When its outcome is not told, the store is asked before anything is said."""
+    try:
+        return create_manifest(store, layout.MAIN, state)
+    except Exception as error:
+        return _look(store, state, error)
+
+
+def _look(store: Store, state: State, error: Exception) -> Opened:
+    try:
+        found = read_manifest(store) if manifest_exists(store) else None
+    except (OmnigraphError, OSError) as unclear:
+        reason = "the store did not answer when it was asked"
+        raise InitializationIndeterminate(uri=store.root.uri, reason=reason) from unclear
+    if found is None:
+        with suppress(StorageError):
+            store.objects.remove(layout.CLAIM)
+        raise storage_failure(error, effect="none") from error
+    if found.state.head != state.head:
+        raise AlreadyExists(f"another init made the graph at {store.root.uri}") from error
+    return found
 
 
 def _genesis(commit_id: str, tables: dict[str, TableEntry], schema: SchemaRow) -> State:
@@ -67,6 +138,7 @@ def _genesis(commit_id: str, tables: dict[str, TableEntry], schema: SchemaRow) -
         manifest_version=1,
         created_at=now,
         published_at=now,
+        message=PROBED,
         schema=schema,
         tables=tables,
     )

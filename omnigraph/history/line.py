@@ -15,7 +15,8 @@ from omnigraph.storage.store import Store
 
 from .manifest import Opened, is_newest, read_manifest
 
-_lines: "WeakValueDictionary[tuple[str, str], Line]" = WeakValueDictionary()
+# By root, branch, and what a store promises: a careless handle must not write for a careful one.
+_lines: "WeakValueDictionary[tuple[str, str, str, bool], Line]" = WeakValueDictionary()
 _registry = threading.Lock()
 
 
@@ -80,7 +81,7 @@ class Line:
 def line_of(store: Store, name: str, ulid: str) -> Line:
     """The line of a branch, shared by everything in this process that writes to it."""
     with _registry:
-        key = (store.root.identity, ulid)
+        key = (store.root.identity, ulid, store.durability, store.effects.read_only)
         found = _lines.get(key)
         if found is None:
             found = _lines[key] = Line(store, name, ulid)

@@ -7,7 +7,13 @@ branch stands; what a past commit looked like comes from the log, with the schem
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from omnigraph.errors import EntityNotFound, HistoryReclaimed, InputError, SnapshotNotFound
+from omnigraph.errors import (
+    EntityNotFound,
+    HistoryReclaimed,
+    InputError,
+    SnapshotNotFound,
+    StorageError,
+)
 from omnigraph.ids import is_ulid
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table, open_table
@@ -26,10 +32,17 @@ class Snapshot:
 
     store: Store
     branch: str
-    commit: Commit
+    commit_id: str
     manifest_version: int
     schema_row: SchemaRow
     tables: dict[str, TableEntry]
+    log: Log
+    past: bool = False
+
+    @property
+    def commit(self) -> Commit:
+        """The commit that is shown; that of an old branch point is read when it is asked for."""
+        return self.log.get(self.commit_id)
 
     @property
     def schema(self) -> Contract:
@@ -37,14 +50,24 @@ class Snapshot:
         return read_schema(self.store, self.schema_row)
 
     def table(self, key: str) -> Table:
-        """A table at its pinned version; a version that cleanup took is `HistoryReclaimed`."""
+        """A table at its pinned version; one that cleanup took from the past is reclaimed.
+
+        What the newest state names is never taken: if it is gone, files were lost.
+        """
         entry = self.tables.get(key)
         if entry is None:
             raise EntityNotFound(f"there is no {key.replace(':', ' type ')} here")
         try:
             return open_table(self.store, entry.location, entry.lance_version)
         except FileNotFoundError as error:
-            raise HistoryReclaimed(f"{key} as of commit {self.commit.id} is gone") from error
+            if self.past:
+                raise HistoryReclaimed(f"{key} as of commit {self.commit_id} is gone") from error
+            raise StorageError(
+                f"files of {key} are missing in {self.store.root.uri}; nothing was changed",
+                kind="not_found",
+                effect="none",
+                hint="restore the root from a copy; other tables and older commits may be intact",
+            ) from error
 
 
 Point = str | int | datetime | None
@@ -52,9 +75,9 @@ Point = str | int | datetime | None
 
 def snapshot(store: Store, line: Line, at: Point = None) -> Snapshot:
     """The newest state of a branch, or a past one: by commit id, manifest version or time."""
-    opened = line.refresh()
     if at is None:
-        return _of_state(store, line, opened)
+        return of_state(store, line, line.refresh())
+    opened = line.refresh()
     log = Log(store, opened.state)
     if isinstance(at, datetime):
         return _of_commit(store, line, log, _before(log, opened, at))
@@ -97,16 +120,18 @@ def _synthetic(store: Store, text: str) -> Snapshot:
     return snapshot(store, open_line(store, branch), int(version))
 
 
-def _of_state(store: Store, line: Line, opened: Opened) -> Snapshot:
+def of_state(store: Store, line: Line, opened: Opened) -> Snapshot:
+    """What a state of a branch shows, as it is; the branch is not asked again."""
     state = opened.state
-    head = Log(store, state).get(state.head.commit_id)
-    tables = dict(state.tables)
-    return Snapshot(store, line.name, head, opened.version, state.schema, tables)
+    head, tables = state.head.commit_id, dict(state.tables)
+    log = Log(store, state)
+    return Snapshot(store, line.name, head, opened.version, state.schema, tables, log)
 
 
 def _of_commit(store: Store, line: Line, log: Log, commit: Commit) -> Snapshot:
     tables, schema = log.state_of(commit.id)
-    return Snapshot(store, line.name, commit, commit.manifest_version, schema, tables)
+    version = commit.manifest_version
+    return Snapshot(store, line.name, commit.id, version, schema, tables, log, past=True)
 
 
 def _before(log: Log, opened: Opened, at: datetime) -> Commit:

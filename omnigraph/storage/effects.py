@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+from omnigraph.errors import ReadOnlyError
+
 Result = TypeVar("Result")
 Kind = Literal[
     "create",  # a new Lance dataset
@@ -55,7 +57,8 @@ class Effects:
     [Effect(kind='object', target='_refs/x')]
     """
 
-    def __init__(self, fault: Fault | None = None) -> None:
+    def __init__(self, fault: Fault | None = None, *, read_only: bool = False) -> None:
+        self.read_only = read_only
         self.done: list[Effect] = []
         self._fault = fault
         self._lock = threading.Lock()
@@ -63,6 +66,8 @@ class Effects:
 
     def run(self, kind: Kind, target: str, action: Callable[[], Result]) -> Result:
         """Do one effect. What it raises passes through; only what succeeded is counted."""
+        if self.read_only:
+            raise ReadOnlyError(f"{target} was not written: the graph was opened for reading")
         fault = self._next()
         if fault is not None and fault.how == "before":
             raise fault.error

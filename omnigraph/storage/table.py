@@ -38,6 +38,16 @@ class Table:
         schema: pa.Schema = self.dataset.schema
         return schema
 
+    @property
+    def highest_field_id(self) -> int:
+        """The highest field id in use, those inside lists and structs included."""
+        fields, highest = list(self.dataset.lance_schema.fields()), 0
+        while fields:
+            one = fields.pop()
+            highest = max(highest, one.id())
+            fields += one.children()
+        return highest
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
