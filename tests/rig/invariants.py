@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-import omnigraph
+from omnigraph import graph as graphs
 from omnigraph.history import audit, intent, recover, refs
 from omnigraph.history.branches import list_branches
 from omnigraph.history.commit import Commit, TableEntry
@@ -58,7 +58,7 @@ def unfinished(root: str | Path) -> list[str]:
 
 
 def _read_only(root: str | Path) -> Iterator[str]:
-    graph = omnigraph.open(str(root), read_only=True)
+    graph = graphs.open(str(root), read_only=True)
     for key in graph.snapshot.tables:
         graph.snapshot.table(key).dataset.count_rows()
     graph.log()

@@ -35,7 +35,7 @@ from omnigraph.storage.effects import Effects
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Durability, Store, open_store
 from omnigraph.storage.table import Staged
-from tests.rig.invariants import check_invariants as check_invariants
+from tests.rig import invariants
 
 SCHEMA = """
 node Person { n: I64? }
@@ -46,6 +46,7 @@ PERSON, CITY, LIVES_IN = "node:Person", "node:City", "edge:LivesIn"
 TABLES = (PERSON, CITY, LIVES_IN)
 
 Rows = Mapping[str, int]
+check_invariants = invariants.check_invariants
 Contents = dict[str, dict[str, list[tuple[str, int]]]]
 
 
