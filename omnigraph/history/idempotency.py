@@ -17,6 +17,7 @@ from .state import State
 
 _WINDOW = 24 * 60 * 60 * 1_000_000  # microseconds
 _COMMITS = 4096
+_EXPIRED = 64  # in succession end the search: the clock of one publisher must not
 
 
 def replayed(store: Store, state: State, signature: Signature) -> Commit | None:
@@ -26,12 +27,13 @@ def replayed(store: Store, state: State, signature: Signature) -> Commit | None:
     """
     if signature.key is None:
         return None
-    oldest = ids.now_micros() - _WINDOW
+    oldest, expired = ids.now_micros() - _WINDOW, 0
     line = Log(store, state).first_parents(state.head.commit_id)
     for one in islice(line, _COMMITS):
-        if one.published_at < oldest:
+        expired = expired + 1 if one.published_at < oldest else 0
+        if expired == _EXPIRED:
             return None
-        if one.key == signature.key:
+        if not expired and one.key == signature.key:
             return _same_request(one, signature)
     return None
 

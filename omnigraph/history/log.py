@@ -125,10 +125,15 @@ def append(store: Store, base: State, commits: Sequence[Commit]) -> State:
 
 
 def _to_seal(tail: Sequence[Commit]) -> int:
+    """How many of the oldest commits are to go: never the newest, which is being published."""
     if len(tail) >= 2 * SEAL:
-        return SEAL
-    size = sum(len(json.dumps(one.to_json())) for one in tail)
-    return len(tail) // 2 if size > SEAL_BYTES else 0
+        return min(len(tail) - SEAL, LARGEST)
+    return len(tail) // 2 if sum(map(_bulk, tail)) > SEAL_BYTES else 0
+
+
+def _bulk(one: Commit) -> int:
+    """About how many bytes a commit takes in the state, without writing it down."""
+    return 350 + 150 * len(one.tables) + len(one.message or "")
 
 
 def _seal(store: Store, state: State, size: int) -> Chunk:
@@ -196,7 +201,18 @@ def write_chunk(store: Store, commits: Sequence[Commit], end: ChunkMap) -> Chunk
 
 
 def read_chunk(store: Store, chunk: Chunk) -> tuple[list[Commit], ChunkMap]:
-    """The commits of a chunk and the table map at its end; a missing one is `HistoryReclaimed`."""
+    """The commits of a chunk and the table map at its end; a missing one is `HistoryReclaimed`.
+
+    A chunk never changes and its name is never used again: what was read once is remembered.
+    """
+    found: tuple[list[Commit], ChunkMap] | None = store.memory.get(chunk.name)
+    if found is None:
+        found = _read_chunk(store, chunk)
+        store.memory.put(chunk.name, found, weight=chunk.count)
+    return found
+
+
+def _read_chunk(store: Store, chunk: Chunk) -> tuple[list[Commit], ChunkMap]:
     body = store.objects.read(chunk.name)
     if body is None:
         raise HistoryReclaimed(f"a piece of the log that ends at {chunk.end} is gone")
@@ -233,27 +249,21 @@ def in_order(commits: Iterable[Commit]) -> list[Commit]:
         for parent in one.parents:
             if parent in children:
                 children[parent] += 1
-    ready = [(-known[i].published_at, _reversed(i), i) for i, n in children.items() if n == 0]
-    return list(_unwind(known, children, ready))
+    newest = sorted(known.values(), key=lambda one: (one.published_at, one.id), reverse=True)
+    return list(_unwind(newest, children))
 
 
-def _unwind(
-    known: Mapping[str, Commit], children: dict[str, int], ready: list[tuple[int, str, str]]
-) -> Iterator[Commit]:
+def _unwind(newest: Sequence[Commit], children: dict[str, int]) -> Iterator[Commit]:
+    """Of the commits without a child left, always the one that stands first in `newest`."""
     import heapq
 
-    heapq.heapify(ready)
+    place = {one.id: at for at, one in enumerate(newest)}
+    ready = [at for at, one in enumerate(newest) if children[one.id] == 0]
     while ready:
-        one = known[heapq.heappop(ready)[2]]
+        one = newest[heapq.heappop(ready)]
         yield one
         for parent in one.parents:
             if parent in children:
                 children[parent] -= 1
                 if children[parent] == 0:
-                    newer = (-known[parent].published_at, _reversed(parent), parent)
-                    heapq.heappush(ready, newer)
-
-
-def _reversed(text: str) -> str:
-    """A key that sorts texts of equal length backwards."""
-    return "".join(chr(0x7F - ord(char)) for char in text)
+                    heapq.heappush(ready, place[parent])

@@ -32,7 +32,9 @@ class WriteTxn:
 
     def table(self, key: str) -> Table:
         """A table at the version that the base names."""
-        entry = self.base.state.tables[key]
+        entry = self.entry(key)
+        if entry is None:
+            raise ReadSetConflict(member="tables", expected=key)
         return open_table(self.store, entry.location, entry.lance_version)
 
 

@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 
 from omnigraph import ids
 from omnigraph.errors import (
+    ClientError,
     ConcurrentCommit,
     Conflict,
-    PreconditionFailed,
+    HistoryReclaimed,
     ReadSetConflict,
+    StorageError,
 )
 from omnigraph.storage.cell import LostSwap, UnsureSwap
-from omnigraph.storage.failures import reported, storage_failure
+from omnigraph.storage.failures import AbsentError, reported, storage_failure
 from omnigraph.storage.table import commit as commit_table
 from omnigraph.storage.table import replays
 
@@ -57,8 +59,8 @@ def publish(
     signature = signature or Signature()
     commit_id, created_at = identity or (ids.new_ulid(), ids.now_micros())
     txn = WriteTxn(line.store, line.name, line.base(), commit_id, created_at)
-    deadline = ids.monotonic() + BUDGET
     with line.turn(), reported("none"):
+        deadline = ids.monotonic() + BUDGET
         for lost in range(PREPARATIONS):
             txn = replace(txn, base=line.base())
             outcome = _once(line, txn, prepare, signature, conditions)
@@ -82,20 +84,20 @@ def _once(
     conditions: Sequence[Requirement],
 ) -> Commit | _Again | None:
     """One preparation, and attempts to land what it planned."""
-    _open_branch(line, txn.base.state)
-    found = replayed(line.store, txn.base.state, signature)
-    if found is not None:
-        return found
     try:
+        _open_branch(line, txn.base.state)
+        found = replayed(line.store, txn.base.state, signature)
+        if found is not None:
+            return found
         hold(conditions, txn)
-    except (Conflict, PreconditionFailed):
-        # What this process remembers may be older than what the caller saw elsewhere.
+        plan = prepare(txn)
+    except (ClientError, AbsentError):
+        # Refused, or found something gone: that is an answer only if it is about the newest state.
         if is_newest(txn.base):
             raise
         return _renewed(line)
-    plan = prepare(txn)
     if plan is None:
-        return None if not conditions or is_newest(txn.base) else _renewed(line)
+        return None if is_newest(txn.base) else _renewed(line)
     return _land(line, txn, plan, signature, conditions)
 
 
@@ -229,11 +231,18 @@ def _swap(line: Line, base: Opened, state: State, row: Commit) -> bool:
 
 def _look(line: Line, base: State, row: Commit) -> bool:
     """Read the newest state, and say whether our commit is in its log."""
-    newest = line.reload().state
-    if _has(line, base, newest, row.id):
-        return True
-    _open_branch(line, newest)
-    return False
+    for _ in range(ATTEMPTS):
+        newest = line.reload().state
+        try:
+            if _has(line, base, newest, row.id):
+                return True
+        except HistoryReclaimed:
+            # Chunks were merged and collected meanwhile; of a deleted branch they stay gone.
+            _open_branch(line, newest)
+            continue
+        _open_branch(line, newest)
+        return False
+    raise StorageError(f"the log of branch {line.name} cannot be read", kind="permanent")
 
 
 def _has(line: Line, base: State, newest: State, commit_id: str) -> bool:

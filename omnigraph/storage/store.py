@@ -1,7 +1,7 @@
 """One open root: its place, its control objects, its effects and its open tables.
 
-Owns the cache of table handles. A handle is kept as long as it is used, because opening a pinned
-version costs two requests and holding it costs none.
+Owns the caches of table handles and of immutable objects. A handle is kept as long as it is used,
+because opening a pinned version costs two requests and holding it costs none.
 """
 
 import threading
@@ -19,9 +19,10 @@ from .root import Root, parse_root
 
 Durability = Literal["fsync", "os"]
 _HANDLES = 512
+_REMEMBERED = 1 << 16  # commits, of about a kilobyte each
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Handles:
     """Open Lance datasets by (location, version), the least used dropped first."""
 
@@ -45,6 +46,32 @@ class Handles:
                 self._open.popitem(last=False)
 
 
+@dataclass(slots=True, eq=False)
+class Memory:
+    """Immutable objects as they were understood, by name, the least used dropped first."""
+
+    limit: int = _REMEMBERED
+    _held: OrderedDict[str, tuple[int, Any]] = field(default_factory=OrderedDict)
+    _weight: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def get(self, name: str) -> Any | None:
+        """What was remembered under a name that is never written twice."""
+        with self._lock:
+            if name not in self._held:
+                return None
+            self._held.move_to_end(name)
+            return self._held[name][1]
+
+    def put(self, name: str, value: Any, *, weight: int = 1) -> None:
+        """Remember; what is heavier than the limit alone is not kept."""
+        with self._lock:
+            self._weight += weight - self._held.pop(name, (0, None))[0]
+            self._held[name] = (weight, value)
+            while self._weight > self.limit:
+                self._weight -= self._held.popitem(last=False)[1][0]
+
+
 @dataclass(frozen=True, slots=True)
 class Store:
     """What every function of storage works on."""
@@ -54,6 +81,7 @@ class Store:
     effects: Effects
     durability: Durability = "fsync"
     handles: Handles = field(default_factory=Handles)
+    memory: Memory = field(default_factory=Memory, compare=False, repr=False)
     session: Any = field(default_factory=lance.Session)  # type: ignore[attr-defined]
     _durable: set[Path] = field(default_factory=set, compare=False, repr=False)
 
