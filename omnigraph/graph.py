@@ -4,25 +4,42 @@ Each method is one call into a layer below. A handle is cheap, safe to use from 
 and never changes which branch or which past it shows.
 """
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from omnigraph.errors import ReadOnlyError
+from omnigraph import ids
+from omnigraph.errors import (
+    AlreadyExists,
+    BranchNotFound,
+    GraphClosed,
+    GraphNotInitialized,
+    InputError,
+    ReadOnlyError,
+    SchemaUnsupported,
+    SnapshotNotFound,
+)
 from omnigraph.history import branches
 from omnigraph.history.commit import Commit
 from omnigraph.history.line import Line
-from omnigraph.history.log import Log, in_order
+from omnigraph.history.log import in_order
+from omnigraph.history.manifest import manifest_exists
 from omnigraph.history.recover import recover
-from omnigraph.history.snapshot import Point, Snapshot, find_commit, snapshot
-from omnigraph.ids import new_ulid
+from omnigraph.history.refs import Ref, find_ref
+from omnigraph.history.schemas import Contract
+from omnigraph.history.snapshot import Point, Snapshot, find_commit, of_state, snapshot
+from omnigraph.storage.effects import Effects
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Durability, Store, open_store
 
 Location = str | PathLike[str]
+Moment = str | int | datetime | timedelta
+_RESERVED = "omnigraph:"
 
 
 class Graph:
@@ -40,9 +57,11 @@ class Graph:
         self._store = store
         self._line = line
         self._at = at
+        self._closed = False
         self.read_only = read_only or at is not None
         self.actor = actor
-        self._snapshot = snapshot(store, line, at)
+        newest = at is None
+        self._snapshot = of_state(store, line, line.base()) if newest else snapshot(store, line, at)
 
     def __enter__(self) -> "Graph":
         return self
@@ -51,10 +70,12 @@ class Graph:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Graph({self.uri!r}, branch={self.branch_name!r}, head={self.head.id!r})"
+        shown = f"branch={self.branch_name!r}, head={self._snapshot.commit_id!r}"
+        return f"Graph({self.uri!r}, {shown}{', read_only=True' if self.read_only else ''})"
 
     def close(self) -> None:
-        """Let go of the handle. Nothing is lost when it is forgotten."""
+        """Let go of the handle. Nothing is lost when it is forgotten instead."""
+        self._closed = True
 
     @property
     def uri(self) -> str:
@@ -77,53 +98,110 @@ class Graph:
         return self._snapshot
 
     @property
+    def schema(self) -> Contract:
+        """The schema of the state that this handle shows; `.source` is its text."""
+        self._open()
+        return self._snapshot.schema
+
+    @property
     def branches(self) -> "Branches":
         """The branches of the graph."""
         return Branches(self)
 
     def refresh(self) -> "Graph":
         """Move to the newest state of the branch; gives the handle itself."""
+        self._open()
         if self._at is None:
             self._snapshot = snapshot(self._store, self._line)
         return self
 
     def checkout(self, branch: str) -> "Graph":
         """A handle on another branch."""
-        line = branches.open_line(self._store, branch)
-        return Graph(self._store, line, read_only=self.read_only, actor=self.actor)
+        self._open()
+        return self._bound(branches.open_line(self._store, branch))
 
-    def at(self, point: Point) -> "Graph":
-        """A read-only handle on the past: a commit id, a version, or a moment with its zone."""
-        return Graph(self._store, self._line, actor=self.actor, at=point)
+    def at(self, point: Moment) -> "Graph":
+        """A read-only handle on the past.
 
-    def log(self, *, limit: int | None = None, actor: str | None = None) -> list[Commit]:
-        """The commits this handle's head stands on, newest first."""
-        log = Log(self._store, self._line.refresh().state)
-        found = in_order(log.ancestors(self.head.id).values())
-        return list(islice((c for c in found if actor is None or c.actor == actor), limit))
+        A commit id, a manifest version, a moment with its zone (also as ISO text), a span of time
+        before now, or `HEAD~3` for the third commit before what this handle shows.
+        """
+        self._open()
+        return Graph(self._store, self._line, actor=self.actor, at=self._point(point))
+
+    def log(
+        self,
+        branch: str | None = None,
+        *,
+        limit: int | None = None,
+        since: datetime | None = None,
+        actor: str | None = None,
+        type: str | None = None,
+    ) -> list[Commit]:
+        """The commits a head stands on, newest first; of this handle, or of another branch."""
+        self._open()
+        shown = self._snapshot if branch is None else self.checkout(branch).snapshot
+        kept = (
+            one
+            for one in in_order(shown.log.ancestors(shown.commit_id).values())
+            if (actor is None or one.actor == actor)
+            and (since is None or one.published >= since)
+            and (type is None or type in {key.partition(":")[2] for key in one.tables})
+        )
+        return list(islice(kept, limit))
 
     def commit(self, commit_id: str) -> Commit:
         """One commit: of this branch first, else of any."""
+        self._open()
         return find_commit(self._store, self._line, commit_id)[2]
 
     def table(self, name: str, *, kind: str | None = None) -> Any:
         """The pinned Lance dataset of a node or edge type; the node wins when both exist."""
+        self._open()
         keys = [f"{kind}:{name}"] if kind else [f"node:{name}", f"edge:{name}"]
         key = next((one for one in keys if one in self._snapshot.tables), keys[0])
         return self._snapshot.table(key).dataset
 
-    def _writable(self) -> None:
+    def _point(self, point: Moment) -> Point:
+        if isinstance(point, timedelta):
+            return ids.now() - abs(point)
+        if not isinstance(point, str):
+            return point
+        if point == "HEAD" or point.startswith("HEAD~"):
+            return self._back(point)
+        return _moment(point)
+
+    def _back(self, text: str) -> str:
+        steps = text.removeprefix("HEAD").removeprefix("~") or "0"
+        if not steps.isdecimal():
+            raise InputError(f"'{text}' names no commit", reason="expected HEAD~ and a number")
+        line = self._snapshot.log.first_parents(self._snapshot.commit_id)
+        found = next(islice(line, int(steps), None), None)
+        if found is None:
+            raise SnapshotNotFound(f"there are fewer than {steps} commits before this one")
+        return found.id
+
+    def _bound(self, line: Line) -> "Graph":
+        return Graph(self._store, line, read_only=self.read_only, actor=self.actor)
+
+    def _open(self) -> None:
+        if self._closed:
+            raise GraphClosed(f"this handle on {self.uri} is closed")
+
+    def _writable(self, what: str) -> None:
+        self._open()
         if self.read_only:
-            raise ReadOnlyError("this handle is read-only")
+            raise ReadOnlyError(what=what)
 
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """The branches of a graph: iterate, look up, create, delete."""
+    """The branches of a graph: iterate over the names, look one up, create, delete."""
 
     graph: Graph
 
     def __iter__(self) -> Iterator[str]:
+        self.graph._open()
         return iter(branches.list_branches(self.graph._store))
 
     def __len__(self) -> int:
@@ -132,38 +210,56 @@ class Branches:
     def __contains__(self, name: object) -> bool:
         return name in list(iter(self))
 
+    def __getitem__(self, name: str) -> Ref:
+        """Where a branch came from: its ULID, parent and fork commit."""
+        self.graph._open()
+        return find_ref(self.graph._store, name)
+
     def create(self, name: str, *, from_: str | None = None, commit: str | None = None) -> Graph:
         """A new branch from the head of a branch (this one by default) or from a past commit."""
         graph = self.graph
-        graph._writable()
-        source = branches.open_line(graph._store, from_) if from_ else graph._line
-        branches.create_branch(graph._store, name, source, commit_id=commit, actor=graph.actor)
-        return graph.checkout(name.strip())
+        graph._writable("creating a branch")
+        store = graph._store
+        source = graph._line
+        if from_ is not None and from_.strip() != graph.branch_name:
+            source = branches.open_line(store, from_)
+        made = branches.create_branch(store, name, source, commit_id=commit, actor=graph.actor)
+        return graph._bound(made)
 
     def delete(self, name: str) -> None:
         """Delete a branch; what other branches took from it stays."""
-        self.graph._writable()
+        self.graph._writable("deleting a branch")
         branches.delete_branch(self.graph._store, name, bound=self.graph.branch_name)
 
 
 def init(
     uri: Location,
-    schema: str | Path,
+    schema: str | PathLike[str],
     *,
     force: bool = False,
+    exist_ok: bool = False,
     actor: str | None = None,
     durability: Durability = "fsync",
 ) -> Graph:
-    """Make a new graph and open it. `schema` is `.pg` text, or a path to it."""
+    """Make a new graph and open it.
+
+    `schema` is `.pg` text, or a path to it. `exist_ok` opens a graph that is there, if its schema
+    means the same. `force` takes over the claim of an init that was cut off, never a graph.
+    """
     from omnigraph.history.init import init_graph
-    from omnigraph.history.schemas import Contract
     from omnigraph.lang.schema import compile_schema
     from omnigraph.lang.schema.identity import new_identity
 
     text, name = _schema_text(schema)
     catalog = compile_schema(text, name)
-    store = open_store(_text(uri), durability=durability)
-    init_graph(store, Contract(text, new_identity(catalog, new_ulid())), force=force)
+    actor = _actor(actor)
+    store = open_store(os.fspath(uri), durability=durability)
+    try:
+        init_graph(store, Contract(text, new_identity(catalog, ids.new_ulid())), force=force)
+    except AlreadyExists:
+        if not exist_ok or not manifest_exists(store):
+            raise
+        return _same_schema(open(uri, actor=actor, durability=durability), catalog)
     return Graph(store, branches.open_line(store, MAIN), actor=actor)
 
 
@@ -176,18 +272,61 @@ def open(
     durability: Durability = "fsync",
 ) -> Graph:
     """Open a graph. Read-write settles what a cut-off operation left; read-only writes nothing."""
-    store = open_store(_text(uri), durability=durability)
-    line = branches.open_line(store, branch)
+    actor = _actor(actor)
+    effects = Effects(read_only=read_only)
+    store = open_store(os.fspath(uri), effects=effects, durability=durability)
+    try:
+        line = branches.open_line(store, branch)
+    except BranchNotFound:
+        if not manifest_exists(store):
+            raise GraphNotInitialized(uri=store.root.uri) from None
+        raise
     if not read_only:
         recover(store)
     return Graph(store, line, read_only=read_only, actor=actor)
 
 
-def _text(uri: Location) -> str:
-    return uri if isinstance(uri, str) else str(uri)
+def _same_schema(graph: Graph, catalog: Any) -> Graph:
+    """The graph, if its schema means the same; else the refusal with what would have to change."""
+    from omnigraph.lang.schema.migrate import plan_migration
+
+    plan = plan_migration(graph.schema.ir, catalog)
+    if plan.steps:
+        count = len(plan.steps)
+        raise SchemaUnsupported(
+            f"the graph at {graph.uri} has another schema: {count} change{'s'[: count > 1]}",
+            steps=plan.steps,
+            hint="open it and change its schema, or choose another place",
+        )
+    return graph
 
 
-def _schema_text(schema: str | Path) -> tuple[str, str]:
-    if isinstance(schema, Path):
-        return schema.read_text("utf-8"), str(schema)
-    return schema, "<schema>"
+def _actor(given: str | None) -> str | None:
+    """Who writes: as given, else `OMNIGRAPH_ACTOR`; names of our own are refused."""
+    actor = given or os.environ.get("OMNIGRAPH_ACTOR") or None
+    if actor is not None and actor.startswith(_RESERVED):
+        raise InputError(
+            f"'{actor}' cannot be an actor: '{_RESERVED}' is reserved", reason="reserved actor"
+        )
+    return actor
+
+
+def _schema_text(schema: str | PathLike[str]) -> tuple[str, str]:
+    """The text of a schema and its name; a lone word that ends in `.pg` is a path."""
+    lone = isinstance(schema, str) and schema.endswith(".pg") and "\n" not in schema
+    if isinstance(schema, str) and not lone:
+        return schema, "<schema>"
+    path = Path(schema)
+    try:
+        return path.read_text("utf-8"), str(path)
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(f"cannot read {path}: {why}", reason="unreadable") from error
+
+
+def _moment(text: str) -> Point:
+    """ISO text as a moment; anything else is an id and stays as it is."""
+    try:
+        return datetime.fromisoformat(text) if text[:4].isdecimal() and "-" in text else text
+    except ValueError:
+        return text

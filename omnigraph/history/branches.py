@@ -79,9 +79,7 @@ def finish_create(store: Store, intent: Intent, state: State, number: int) -> No
 
 def forked(intent: Intent, state: State) -> State:
     """The first state of the branch that an intent creates."""
-    return replace(
-        state, head=Head(intent.base_commit, _created(intent), fork=intent.base_commit)
-    )
+    return replace(state, head=Head(intent.base_commit, _created(intent), fork=intent.base_commit))
 
 
 def take_name(store: Store, intent: Intent, number: int) -> None:

@@ -6,6 +6,7 @@ commit follows from the log alone, without old manifests and without the branch 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 
@@ -83,6 +84,16 @@ class Commit:
     def parent(self) -> str | None:
         """The first parent; None for the first commit."""
         return self.parents[0] if self.parents else None
+
+    @property
+    def created(self) -> datetime:
+        """When the write began, in UTC."""
+        return datetime.fromtimestamp(self.created_at / 1_000_000, UTC)
+
+    @property
+    def published(self) -> datetime:
+        """When it became visible, in UTC."""
+        return datetime.fromtimestamp(self.published_at / 1_000_000, UTC)
 
     @property
     def merged_parent(self) -> str | None:

@@ -58,7 +58,7 @@ def init_graph(store: Store, contract: Contract, *, force: bool = False) -> Open
 def _check_directories(ir: SchemaIR) -> None:
     """Refuse two types of one kind whose names have one hash: people could not tell them apart."""
     seen: dict[tuple[str, str], str] = {}
-    for one in (*ir.catalog.nodes, *ir.catalog.edges):
+    for one in _types(ir):
         other = seen.setdefault((one.kind, layout.fnv1a64(one.name)), one.name)
         if other != one.name:
             message = f"the {one.kind} types '{other}' and '{one.name}' have names of one hash"
@@ -92,10 +92,13 @@ def _check_leftovers(store: Store) -> None:
         )
 
 
+def _types(ir: SchemaIR) -> list[Node | Edge]:
+    return [*ir.catalog.nodes, *ir.catalog.edges]
+
+
 def _create_tables(store: Store, ir: SchemaIR, commit_id: str) -> dict[str, TableEntry]:
     made: dict[str, TableEntry] = {}
-    types: list[Node | Edge] = [*ir.catalog.nodes, *ir.catalog.edges]
-    for one in types:
+    for one in _types(ir):
         key = arrow.table_key(one)
         location = layout.table_directory(key, ids.new_ulid())
         table = create_table(store, location, arrow.table_schema(ir, one))
@@ -106,7 +109,7 @@ def _create_tables(store: Store, ir: SchemaIR, commit_id: str) -> dict[str, Tabl
 
 
 def _create_first(store: Store, state: State) -> Opened:
-    """The commit point. When its outcome is not told, the store is asked before anything is said."""
+    """The commit point. Without a clear outcome the store is asked what is there."""
     try:
         return create_manifest(store, layout.MAIN, state)
     except Exception as error:

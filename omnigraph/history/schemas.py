@@ -17,6 +17,7 @@ from .commit import SchemaRow
 
 _KEPT = 64
 
+
 @dataclass(frozen=True, slots=True)
 class Contract:
     """A schema as a graph holds it: the text the user gave and what it means."""
