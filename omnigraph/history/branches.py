@@ -4,10 +4,13 @@ A branch is its own manifest dataset plus a name. Creation goes through an inten
 states that a collector could be about to remove; deletion closes the manifest before the name.
 """
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from omnigraph import ids
 from omnigraph.errors import (
+    AlreadyExists,
     BranchBusy,
     BranchNotFound,
     ConcurrentCommit,
@@ -28,6 +31,7 @@ from .refs import Ref
 from .state import Head, State
 
 _CLOSING_ATTEMPTS = 50
+_FORK_ATTEMPTS = 4
 
 
 def list_branches(store: Store) -> list[str]:
@@ -54,17 +58,12 @@ def create_branch(
 ) -> Line:
     """A new branch from the head of `source`, or from a commit in its log."""
     text = names.check_new(name)
-    numbers = refs.list_numbers(store)
-    names.check_disjoint(text, [one for one in refs.open_names(numbers) if one != layout.MAIN])
-    base = source.base()
-    wanted = commit_id or base.state.head.commit_id
-    intent = _intent(text, source, wanted, actor)
-    intents.arm(store, intent)
-    state = _guarded(store, source, base, intent, historical=commit_id is not None)
+    number = _free_number(store, text)
+    intent, state = _armed(store, text, source, commit_id, actor)
     if intents.decide(store, intent, "publish") != "publish":
         raise ConcurrentCommit(f"the creation of branch '{text}' took too long and was discarded")
     opened = create_manifest(store, _created(intent), forked(intent, state))
-    take_name(store, intent, numbers.get(text, 0) + 1)
+    take_name(store, intent, number)
     line = line_of(store, text, _created(intent))
     line.advance(opened)
     return line
@@ -85,16 +84,70 @@ def forked(intent: Intent, state: State) -> State:
 def take_name(store: Store, intent: Intent, number: int) -> None:
     """Name a manifest that is written; whoever was cut off before leaves garbage only."""
     name, parent, fork = intent.facts["name"], intent.branch, intent.base_commit
+    ref = Ref(name, _created(intent), number, parent, fork)
     try:
-        refs.take(store, Ref(name, _created(intent), number, parent, fork))
+        numbers = refs.take(store, ref)
+        try:
+            names.check_disjoint(name, _others(store, name, numbers))
+        except AlreadyExists:
+            # Both saw a free name, and each sees the other now: nobody stays.
+            _close(store, line_of(store, name, ref.ulid))
+            refs.release(store, ref)
+            raise
     finally:
         intents.retire(store, intent, ("json", "verdict"))
+
+
+def _free_number(store: Store, name: str) -> int:
+    """The number under which a name can be taken; what a cut-off deletion left is closed first."""
+    numbers = refs.list_numbers(store)
+    number = numbers.get(name, 0)
+    names.check_disjoint(name, _others(store, name, numbers))
+    if number % 2:
+        if not _left_behind(store, name):
+            names.check_disjoint(name, [name])
+        number += 1
+    return number + 1
+
+
+def _others(store: Store, name: str, numbers: Mapping[str, int]) -> list[str]:
+    """Other names that are in the way and not merely left behind."""
+    found = names.overlapping(name, refs.open_names(numbers))
+    return [one for one in found if one != name and not _left_behind(store, one)]
+
+
+def _left_behind(store: Store, name: str) -> bool:
+    """Whether the branch behind an open name is closed; then the name is closed, too."""
+    try:
+        open_line(store, name)
+    except BranchNotFound:
+        return True
+    return False
 
 
 def _created(intent: Intent) -> str:
     if intent.creates is None:
         raise InternalError(f"intent {intent.id} creates no branch")
     return intent.creates
+
+
+def _armed(
+    store: Store, name: str, source: Line, commit_id: str | None, actor: str | None
+) -> tuple[Intent, State]:
+    """An intent that stands, and the state that it protects, although the source may move on."""
+    for tries in range(_FORK_ATTEMPTS):
+        base = source.base()
+        intent = _intent(name, source, commit_id or base.state.head.commit_id, actor)
+        intents.arm(store, intent)
+        # A source that never rests is forked where it was: what the intent names is still there.
+        past = commit_id is not None or tries == _FORK_ATTEMPTS - 1
+        with suppress(_MovedError):
+            return intent, _guarded(store, source, base, intent, historical=past)
+    raise InternalError(f"branch '{source.name}' could not be forked")
+
+
+class _MovedError(Exception):
+    """The source moved between the reading of its state and the arming of the intent."""
 
 
 def _intent(name: str, source: Line, commit_id: str, actor: str | None) -> Intent:
@@ -122,7 +175,7 @@ def _guarded(
         if historical:
             return _past_state(store, newest.state, intent.base_commit)
         if newest.state.head != base.state.head:
-            raise ConcurrentCommit(f"branch '{source.name}' moved while it was forked")
+            raise _MovedError
         return newest.state
     except BaseException:
         if intents.decide(store, intent, "discard") == "discard":

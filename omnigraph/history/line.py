@@ -37,9 +37,14 @@ class Line:
         return opened if opened is not None else self.reload()
 
     def reload(self) -> Opened:
-        """Read the newest state."""
-        self._opened = read_manifest(self.store, self.ulid)
-        return self._opened
+        """Read the newest state. What another thread learned meanwhile is not forgotten again."""
+        before = self._opened
+        read = read_manifest(self.store, self.ulid)
+        with self._queue:
+            now = self._opened
+            if now is before or now is None or now.version < read.version:
+                self._opened = now = read
+        return now
 
     def refresh(self) -> Opened:
         """The newest state there is: one listing when nothing moved."""
@@ -50,7 +55,8 @@ class Line:
 
     def advance(self, opened: Opened) -> None:
         """Remember an acknowledged state."""
-        self._opened = opened
+        with self._queue:
+            self._opened = opened
 
     @contextmanager
     def turn(self) -> Iterator[None]:

@@ -48,11 +48,23 @@ def _fault(text: str) -> str | None:
     return None
 
 
+def overlapping(name: str, existing: Iterable[str]) -> list[str]:
+    """The names that a new one cannot stand beside: itself, and paths above and below it.
+
+    >>> overlapping("review", ["main", "review", "review/a", "reviews"])
+    ['review', 'review/a']
+    """
+    return [one for one in existing if f"{one}/".startswith(f"{name}/") or _above(one, name)]
+
+
+def _above(other: str, name: str) -> bool:
+    return other != MAIN and name.startswith(f"{other}/")
+
+
 def check_disjoint(name: str, existing: Iterable[str]) -> None:
     """Refuse a name that exists, or that is a path above or below one that exists."""
-    for other in existing:
+    for other in overlapping(name, existing):
         if other == name:
             raise AlreadyExists(f"branch '{name}' already exists", branch=name)
-        if other.startswith(f"{name}/") or name.startswith(f"{other}/"):
-            message = f"branch '{name}' overlaps with branch '{other}'"
-            raise AlreadyExists(message, branch=name, blocker=other)
+        message = f"branch '{name}' overlaps with branch '{other}'"
+        raise AlreadyExists(message, branch=name, blocker=other)

@@ -58,18 +58,19 @@ def highest_number(store: Store, name: str) -> int:
     return max(numbers, default=0)
 
 
-def take(store: Store, ref: Ref) -> Ref:
+def take(store: Store, ref: Ref) -> dict[str, int]:
     """Open a name for a branch under the ref's number; the loser gets `AlreadyExists`.
 
-    Asks for the highest number again before it says yes.
+    Asks for the highest numbers again before it says yes, and gives them.
     """
     facts = {"ulid": ref.ulid, "parent": ref.parent, "fork_commit": ref.fork_commit}
     name = layout.ref_name(ref.name, ref.number)
     if not store.objects.create_json(name, {**facts, "nonce": ref.ulid}):
         raise AlreadyExists(f"branch '{ref.name}' already exists", branch=ref.name)
-    if highest_number(store, ref.name) != ref.number:
+    numbers = list_numbers(store)
+    if numbers.get(ref.name) != ref.number:
         raise BranchNotFound(f"branch '{ref.name}' was deleted at once", branch=ref.name)
-    return ref
+    return numbers
 
 
 def release(store: Store, ref: Ref) -> None:

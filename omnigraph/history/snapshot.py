@@ -4,10 +4,12 @@ Owns the ways to name a point in time. A snapshot never changes and never asks a
 branch stands; what a past commit looked like comes from the log, with the schema of then.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from omnigraph.errors import (
+    BranchNotFound,
     EntityNotFound,
     HistoryReclaimed,
     InputError,
@@ -93,9 +95,9 @@ def find_commit(store: Store, line: Line, commit_id: str) -> tuple[Line, Log, Co
     if found is not None:
         return line, log, found
     for name in list_branches(store):
-        if name != line.name:
+        with suppress(BranchNotFound):  # deleted since it was listed
             other = open_line(store, name)
-            log = Log(store, other.refresh().state)
+            log = Log(store, other.base().state)
             found = log.find(commit_id)
             if found is not None:
                 return other, log, found
