@@ -29,7 +29,7 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.line import Line
 from omnigraph.history.log import in_order
 from omnigraph.history.manifest import manifest_exists
-from omnigraph.history.recover import recover
+from omnigraph.history.recover import attend, recover_when_due
 from omnigraph.history.refs import Ref, find_ref
 from omnigraph.history.schemas import Contract
 from omnigraph.history.snapshot import Point, Snapshot, find_commit, of_state, snapshot
@@ -60,6 +60,8 @@ class Graph:
         self._closed = False
         self.read_only = read_only or at is not None
         self.actor = actor
+        if not self.read_only:
+            attend(line)
         newest = at is None
         self._snapshot = of_state(store, line, line.base()) if newest else snapshot(store, line, at)
 
@@ -282,7 +284,7 @@ def open(
             raise GraphNotInitialized(uri=store.root.uri) from None
         raise
     if not read_only:
-        recover(store)
+        recover_when_due(store, interval=0)
     return Graph(store, line, read_only=read_only, actor=actor)
 
 

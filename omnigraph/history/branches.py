@@ -26,7 +26,14 @@ from . import names, refs
 from .intent import Intent
 from .line import Line, line_of
 from .log import Log
-from .manifest import Opened, create_manifest, is_newest, manifest_exists, swap_state
+from .manifest import (
+    Opened,
+    create_manifest,
+    is_newest,
+    manifest_exists,
+    read_manifest,
+    swap_state,
+)
 from .refs import Ref
 from .state import Head, State
 
@@ -60,19 +67,39 @@ def create_branch(
     text = names.check_new(name)
     number = _free_number(store, text)
     intent, state = _armed(store, text, source, commit_id, actor)
-    if intents.decide(store, intent, "publish") != "publish":
-        raise ConcurrentCommit(f"the creation of branch '{text}' took too long and was discarded")
-    opened = create_manifest(store, _created(intent), forked(intent, state))
-    take_name(store, intent, number)
     line = line_of(store, text, _created(intent))
-    line.advance(opened)
+    if intents.decide(store, intent, "publish") != "publish":
+        return _made_by_another(store, line)
+    try:
+        line.advance(_write_manifest(store, intent, state))
+        take_name(store, intent, number)
+    finally:
+        intents.retire(store, intent, ("json", "verdict"))
     return line
+
+
+def _made_by_another(store: Store, line: Line) -> Line:
+    """The intent is over, or to be discarded: the name tells whether somebody finished it."""
+    with suppress(BranchNotFound):
+        if refs.find_ref(store, line.name).ulid == line.ulid:
+            return line
+    raise ConcurrentCommit(f"the creation of branch '{line.name}' took too long and was discarded")
+
+
+def _write_manifest(store: Store, intent: Intent, state: State) -> Opened:
+    """The manifest of a new branch; one that another wrote for the same intent serves, too."""
+    try:
+        return create_manifest(store, _created(intent), forked(intent, state))
+    except Exception:
+        if not manifest_exists(store, _created(intent)):
+            raise
+        return read_manifest(store, _created(intent))
 
 
 def finish_create(store: Store, intent: Intent, state: State, number: int) -> None:
     """Go on where a creation was cut off: write the manifest, then take the name."""
     if not manifest_exists(store, _created(intent)):
-        create_manifest(store, _created(intent), forked(intent, state))
+        _write_manifest(store, intent, state)
     take_name(store, intent, number)
 
 
@@ -85,17 +112,14 @@ def take_name(store: Store, intent: Intent, number: int) -> None:
     """Name a manifest that is written; whoever was cut off before leaves garbage only."""
     name, parent, fork = intent.facts["name"], intent.branch, intent.base_commit
     ref = Ref(name, _created(intent), number, parent, fork)
+    numbers = refs.take(store, ref)
     try:
-        numbers = refs.take(store, ref)
-        try:
-            names.check_disjoint(name, _others(store, name, numbers))
-        except AlreadyExists:
-            # Both saw a free name, and each sees the other now: nobody stays.
-            _close(store, line_of(store, name, ref.ulid))
-            refs.release(store, ref)
-            raise
-    finally:
-        intents.retire(store, intent, ("json", "verdict"))
+        names.check_disjoint(name, _others(store, name, numbers))
+    except AlreadyExists:
+        # Both saw a free name, and each sees the other now: nobody stays.
+        _close(store, line_of(store, name, ref.ulid))
+        refs.release(store, ref)
+        raise
 
 
 def _free_number(store: Store, name: str) -> int:

@@ -67,24 +67,25 @@ class Intent:
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> "Intent":
         """The intent of a stored object; one from a newer program is refused and kept."""
-        name = layout.intent_name(str(facts.get("operation_id")))
         if facts.get("schema_version") != SCHEMA:
-            message = f"intent {name} was written by another version of the program; it was kept"
-            raise StorageError(message, kind="configuration", hint="upgrade, then open again")
-        return cls(
-            id=facts["operation_id"],
-            operation=facts["operation"],
-            branch=facts["branch"],
-            branch_ulid=facts["branch_ulid"],
-            base_commit=facts["base_commit"],
-            created_at=facts["created_at"],
-            commit_id=facts["commit_id"],
-            actor=facts["actor_id"],
-            message=facts["message"],
-            tables=tuple(facts["tables"]),
-            creates=facts["creates"],
-            facts=facts["facts"],
-        )
+            raise _other_version(facts)
+        try:
+            return cls(
+                id=facts["operation_id"],
+                operation=facts["operation"],
+                branch=facts["branch"],
+                branch_ulid=facts["branch_ulid"],
+                base_commit=facts["base_commit"],
+                created_at=facts["created_at"],
+                commit_id=facts["commit_id"],
+                actor=facts["actor_id"],
+                message=facts["message"],
+                tables=tuple(facts["tables"]),
+                creates=facts["creates"],
+                facts=dict(facts["facts"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise _damaged(str(facts.get("operation_id"))) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +149,36 @@ def retire(store: Store, intent: Intent, parts: Sequence[str] = PARTS) -> None:
         _log.warning("intent %s could not be removed: %s", intent.id, error)
 
 
-def pending(store: Store) -> list[Pending]:
-    """All intents there are: one listing when there is none."""
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a listing showed: intents, and parts of intents that are gone."""
+
+    pending: tuple[Pending, ...]
+    leftovers: tuple[Found, ...]
+
+
+def listing(store: Store) -> Listing:
+    """All intents there are and what others left: one request when there is nothing."""
     found = {one.name: one for one in store.objects.list(layout.INTENTS)}
     listed = [name for name in found if name.endswith(".json")]
-    return [one for name in listed if (one := _pending(store, name, found)) is not None]
+    pending = [one for name in listed if (one := _pending(store, name, found)) is not None]
+    left = [one for name, one in found.items() if _left(name) and _owner(name) not in found]
+    return Listing(tuple(pending), tuple(left))
+
+
+def sweep(store: Store, leftovers: Sequence[Found], at: datetime) -> None:
+    """Remove old parts of intents that are gone: without its intent a part decides nothing."""
+    for one in leftovers:
+        if at - one.modified > LEASE and store.objects.read(_owner(one.name)) is None:
+            store.objects.remove(one.name)
+
+
+def _left(name: str) -> bool:
+    return name.rpartition(".")[2] in {"confirmed", "lease", "verdict", "tick"}
+
+
+def _owner(name: str) -> str:
+    return f"{name.rpartition('.')[0]}.json"
 
 
 def _pending(store: Store, name: str, found: Mapping[str, Found]) -> Pending | None:
@@ -160,10 +186,25 @@ def _pending(store: Store, name: str, found: Mapping[str, Found]) -> Pending | N
     if facts is None:  # its owner ended between the listing and the reading
         return None
     intent = Intent.from_json(facts)
+    if layout.intent_name(intent.id) != name:
+        raise _damaged(name)
     lease = found.get(layout.intent_name(intent.id, "lease"))
     alive_at = max(found[name].modified, lease.modified) if lease else found[name].modified
     confirmed = layout.intent_name(intent.id, "confirmed") in found
     return Pending(intent, alive_at, confirmed)
+
+
+def _damaged(name: str) -> StorageError:
+    message = f"the record of an unfinished operation, {name}, is damaged; it was kept"
+    hint = "open read-only to read; restore the file, or move it away if the operation can be lost"
+    return StorageError(message, kind="permanent", effect="none", hint=hint)
+
+
+def _other_version(facts: Mapping[str, Any]) -> StorageError:
+    name, found = facts.get("operation_id"), facts.get("schema_version")
+    message = f"the unfinished operation {name} was written by another release (version {found})"
+    hint = "upgrade, then open again; nothing was changed"
+    return StorageError(message, kind="configuration", effect="none", hint=hint)
 
 
 def store_time(store: Store) -> datetime:

@@ -6,7 +6,7 @@ between threads; against other processes only the swap itself decides.
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from weakref import WeakValueDictionary
 
@@ -27,6 +27,8 @@ class Line:
         self.store = store
         self.name = name
         self.ulid = ulid
+        # What is done before a write: who opens for writing puts the look for cut-off work here.
+        self.tend: Callable[[], object] = _nothing
         self._opened: Opened | None = None
         self._waiting: deque[threading.Event] = deque()
         self._queue = threading.Lock()
@@ -82,6 +84,10 @@ class Line:
     def pause(lost: int) -> None:
         """Step back after a lost race, longer each time, never in step with the others."""
         threading.Event().wait(min(0.5, 0.002 * 2**lost) * ids.random_fraction())
+
+
+def _nothing() -> None:
+    """Nothing to be done."""
 
 
 def line_of(store: Store, name: str, ulid: str) -> Line:

@@ -4,34 +4,150 @@ Owns the life of an operation that may outlive its process. What was confirmed i
 once, by its owner or by whoever finds it; what cannot be published leaves a refusal in the log.
 """
 
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 from omnigraph import ids
-from omnigraph.errors import ConcurrentCommit, Conflict, ReadSetConflict
-from omnigraph.storage.staged import staged_from_json, staged_to_json
+from omnigraph.errors import (
+    ConcurrentCommit,
+    Conflict,
+    ReadSetConflict,
+    RecoveryRequired,
+    StorageError,
+)
 from omnigraph.storage.store import Store
+from omnigraph.storage.table import replays
 
 from . import intent as intents
+from .audit import Kind
 from .commit import Commit
+from .confirmed import plan_to_json
 from .intent import Intent
+from .lease import kept_alive
 from .line import Line
 from .log import Log
-from .plan import PublishPlan, Signature, WriteTxn, hold, requirement_from_json
+from .manifest import Opened
+from .plan import PublishPlan, Signature, WriteTxn, hold
 from .publish import publish
+from .state import State
 
 Stage = Callable[[WriteTxn], PublishPlan | None]
+Confirmed = Callable[[WriteTxn], PublishPlan]
 REFUSED = "refused"
+_log = logging.getLogger("omnigraph")
 
 
 def publish_long(
     line: Line, operation: str, stage: Stage, signature: Signature, tables: tuple[str, ...] = ()
 ) -> Commit | None:
-    """Stage something that takes long, protected by an intent, and publish it once."""
+    """Stage something that takes long, protected by an intent, and publish it once.
+
+    Raises `RecoveryRequired` when it was confirmed and the store failed before it was published:
+    whoever opens the graph next publishes it.
+    """
     base = line.refresh()
-    intent = Intent(
+    intent = _intent(line, base, operation, signature, tables)
+    intents.arm(line.store, intent)
+    staged = _stage(line, base, intent, stage)
+    if staged is None:
+        _discard(line.store, intent)
+        return None
+    # Its files are protected by the intent, whatever a collector did meanwhile.
+    plan = replace(staged, epoch=None)
+    with _pending_on_failure(intent):
+        if intents.decide(line.store, intent, "publish") == "publish":
+            return finish(line, intent, lambda _: plan)
+        return _decided_by_another(line, intent)
+
+
+def finish(
+    line: Line,
+    intent: Intent,
+    confirmed: Confirmed,
+    settled: Callable[[Kind], object] = lambda _: None,
+) -> Commit:
+    """Publish a confirmed operation; who cannot publishes the refusal, and then says why.
+
+    `settled` is told what stands in the log (`finished`, `refused`, or `discarded` on a deleted
+    branch) before the intent goes.
+    """
+    outcome: Commit | Conflict | None
+    try:
+        outcome = _publish(line, intent, confirmed)
+    except Conflict as error:
+        outcome = error
+    stands = find(line.store, line.base().state, intent) or refuse(line, intent)
+    settled(_kind(stands))
+    intents.retire(line.store, intent)
+    if stands is not None and stands.operation != REFUSED:
+        return stands
+    if isinstance(outcome, Commit):  # what the same idempotency key made before
+        return outcome
+    raise outcome or ReadSetConflict(member="tables", expected=intent.base_commit)
+
+
+def refuse(line: Line, intent: Intent) -> Commit | None:
+    """Put the refusal in the log under the same commit id, so that nobody publishes it later.
+
+    Gives what stands there, which may be what somebody else published; None on a deleted branch.
+    """
+    refusal = Signature(actor=intent.actor)
+    with suppress(ReadSetConflict):  # deleted: nobody can publish there any more
+        _publish(line, intent, lambda _: PublishPlan(REFUSED), refusal)
+    newest = line.refresh().state
+    found = find(line.store, newest, intent)
+    if found is None and not newest.head.closed:
+        raise ConcurrentCommit(f"the refusal of {intent.operation} could not be written")
+    return found
+
+
+def find(store: Store, state: State, intent: Intent) -> Commit | None:
+    """What stands in a log under the commit id of an intent: it can only lie above its base."""
+    for one in Log(store, state).first_parents(state.head.commit_id):
+        if one.id == intent.commit_id:
+            return one
+        if one.id == intent.base_commit:
+            return None
+    return None
+
+
+def _publish(
+    line: Line, intent: Intent, confirmed: Confirmed, signature: Signature | None = None
+) -> Commit | None:
+    """Publish under the identity of the intent, unless its commit stands on the base already."""
+
+    def prepare(txn: WriteTxn) -> PublishPlan | None:
+        if find(txn.store, txn.base.state, intent) is not None:
+            return None
+        plan = confirmed(txn)
+        _fits(plan, txn, intent)
+        return plan
+
+    line.refresh()
+    identity = (intent.commit_id or "", intent.created_at)
+    return publish(line, prepare, signature or signature_of(intent), identity=identity)
+
+
+def _fits(plan: PublishPlan, txn: WriteTxn, intent: Intent) -> None:
+    """What was staged on an old base must hold on this one; there is no staging again."""
+    hold(plan.requirements, txn)
+    for key, staged in plan.writes.items():
+        if not replays(staged, txn.table(key)):
+            raise ReadSetConflict(member="tables", expected=intent.base_commit)
+
+
+def signature_of(intent: Intent) -> Signature:
+    """Who signed an operation that was written down."""
+    facts = intent.facts
+    return Signature(intent.actor, intent.message, facts.get("key"), facts.get("request"))
+
+
+def _intent(
+    line: Line, base: Opened, operation: str, signature: Signature, tables: tuple[str, ...]
+) -> Intent:
+    return Intent(
         id=ids.new_ulid(),
         operation=operation,
         branch=line.name,
@@ -44,94 +160,23 @@ def publish_long(
         tables=tables,
         facts={"key": signature.key, "request": signature.request},
     )
-    intents.arm(line.store, intent)
-    with _discarded_on_failure(line.store, intent), _kept_alive(line.store, intent):
-        txn = WriteTxn(line.store, line.name, base, intent.commit_id or "", intent.created_at)
-        plan = stage(txn)
-        if plan is not None:
-            intents.confirm(line.store, intent, plan_to_json(plan))
-    if plan is None:
-        _discard(line.store, intent)
-        return None
-    if intents.decide(line.store, intent, "publish") != "publish":
-        raise ConcurrentCommit(f"the {operation} took too long and was discarded")
-    return finish(line, intent, plan)
 
 
-def finish(
-    line: Line, intent: Intent, plan: PublishPlan, settled: Callable[[], object] = lambda: None
-) -> Commit:
-    """Publish a confirmed operation; who cannot publishes the refusal, and then says why.
-
-    `settled` runs when the outcome is in the log, before the intent goes.
-    """
-    signature = signature_of(intent)
-    identity = (intent.commit_id or "", intent.created_at)
-    offered = False
-
-    def prepare(txn: WriteTxn) -> PublishPlan:
-        nonlocal offered
-        if offered:
-            hold(plan.requirements, txn)
-            raise ReadSetConflict(member="tables", expected=intent.base_commit)
-        offered = True
-        return plan
-
-    landed = Log(line.store, line.refresh().state).find(identity[0])
+def _stage(line: Line, base: Opened, intent: Intent, stage: Stage) -> PublishPlan | None:
+    """Stage and confirm; whatever fails here discards the intent."""
     try:
-        if landed is None:
-            landed = publish(line, prepare, signature, identity=identity)
-    except Conflict:
-        refuse(line, intent)
-        raise
-    settled()
-    intents.retire(line.store, intent)
-    if landed is None or landed.operation == REFUSED:
-        raise ReadSetConflict(member="tables", expected=intent.base_commit)
-    return landed
-
-
-def refuse(line: Line, intent: Intent) -> None:
-    """Put the refusal in the log under the same commit id, so that nobody publishes it later."""
-    identity = (intent.commit_id or "", intent.created_at)
-    log = Log(line.store, line.refresh().state)
-    if not line.base().state.head.closed and log.find(identity[0]) is None:
-        plan = PublishPlan(REFUSED)
-        publish(line, lambda _: plan, Signature(actor=intent.actor), identity=identity)
-    intents.retire(line.store, intent)
-
-
-def signature_of(intent: Intent) -> Signature:
-    """Who signed an operation that was written down."""
-    facts = intent.facts
-    return Signature(intent.actor, intent.message, facts.get("key"), facts.get("request"))
-
-
-def plan_to_json(plan: PublishPlan) -> dict[str, Any]:
-    """What was staged, as plain data."""
-    return {
-        "operation": plan.operation,
-        "writes": {key: staged_to_json(one) for key, one in plan.writes.items()},
-        "requirements": [one.to_json() for one in plan.requirements],
-        "streams": dict(plan.streams),
-    }
-
-
-def plan_from_json(facts: Mapping[str, Any], txn: WriteTxn) -> PublishPlan:
-    """A plan from plain data; its files are protected by their intent, whatever the epoch."""
-    writes = {key: staged_from_json(one, txn.table(key)) for key, one in facts["writes"].items()}
-    requirements = tuple(requirement_from_json(one) for one in facts["requirements"])
-    return PublishPlan(
-        facts["operation"], writes, requirements, streams=facts["streams"], epoch=None
-    )
-
-
-@contextmanager
-def _discarded_on_failure(store: Store, intent: Intent) -> Iterator[None]:
-    try:
-        yield
+        with kept_alive(line.store, intent):
+            txn = WriteTxn(line.store, line.name, base, intent.commit_id or "", intent.created_at)
+            plan = stage(txn)
+            if plan is not None:
+                intents.confirm(line.store, intent, plan_to_json(plan))
+            return plan
     except BaseException:
-        _discard(store, intent)
+        try:
+            _discard(line.store, intent)
+        except (StorageError, OSError) as error:
+            # Its lease runs out, and the next open discards it: what failed first is the news.
+            _log.warning("intent %s could not be discarded: %s", intent.id, error)
         raise
 
 
@@ -140,19 +185,25 @@ def _discard(store: Store, intent: Intent) -> None:
         intents.retire(store, intent)
 
 
+def _decided_by_another(line: Line, intent: Intent) -> Commit:
+    """The intent is over, or to be discarded: the log knows whether somebody published it."""
+    found = find(line.store, line.refresh().state, intent)
+    if found is None or found.operation == REFUSED:
+        raise ConcurrentCommit(f"the {intent.operation} took too long and was discarded")
+    return found
+
+
 @contextmanager
-def _kept_alive(store: Store, intent: Intent) -> Iterator[None]:
-    """Renew the lease while the block runs."""
-    over = threading.Event()
-
-    def renew() -> None:
-        while not over.wait(intents.RENEWAL):
-            intents.renew(store, intent)
-
-    keeper = threading.Thread(target=renew, name=f"lease-{intent.id}", daemon=True)
-    keeper.start()
+def _pending_on_failure(intent: Intent) -> Iterator[None]:
+    """From the confirmation on, a failure of the store decides nothing: say so."""
     try:
         yield
-    finally:
-        over.set()
-        keeper.join()
+    except (StorageError, OSError) as error:
+        message = f"the {intent.operation} is confirmed, but may not be published yet"
+        raise RecoveryRequired(message, operation_id=intent.id, effect="unknown") from error
+
+
+def _kind(stands: Commit | None) -> Kind:
+    if stands is None:
+        return "discarded"
+    return "refused" if stands.operation == REFUSED else "finished"

@@ -58,6 +58,7 @@ def publish(
     """
     signature = signature or Signature()
     commit_id, created_at = identity or (ids.new_ulid(), ids.now_micros())
+    line.tend()
     txn = WriteTxn(line.store, line.name, line.base(), commit_id, created_at)
     with line.turn(), reported("none"):
         deadline = ids.monotonic() + BUDGET

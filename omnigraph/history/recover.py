@@ -4,35 +4,91 @@ Nothing waits for this. It runs at a read-write open and now and then before a w
 twice changes nothing, and only intents whose lease has run out are touched.
 """
 
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from omnigraph.errors import Conflict, NotFound
+from omnigraph import ids
+from omnigraph.errors import AlreadyExists, BranchNotFound, Conflict, NotFound, StorageError
+from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 
 from . import intent as intents
 from . import refs
 from .audit import Outcome, record
 from .branches import finish_create
+from .confirmed import plan_from_json
 from .intent import Intent, Pending
 from .line import Line, line_of
 from .log import Log
-from .long import finish, plan_from_json
+from .long import finish
 from .manifest import read_manifest
 from .plan import PublishPlan, WriteTxn
 from .state import State
 
+INTERVAL = 5.0  # seconds between two looks of one process at one root
+_looked: dict[str, float] = {}
+_looking: set[str] = set()
+_lock = threading.Lock()
+
 
 def recover(store: Store) -> list[Outcome]:
     """Settle every intent whose lease has run out: one listing when there is none."""
-    found = intents.pending(store)
-    if not found:
+    found = intents.listing(store)
+    if not found.pending and not found.leftovers:
         return []
     now = intents.store_time(store)
-    due = [one for one in found if intents.expired(one, now)]
+    due = [one for one in found.pending if intents.expired(one, now)]
     outcomes = [_settle(store, one) for one in due]
+    intents.sweep(store, found.leftovers, now)
     return [one for one in outcomes if one is not None]
+
+
+def recover_when_due(store: Store, *, interval: float | None = None) -> list[Outcome]:
+    """The same, unless this process looked at this root just now.
+
+    A look that fails is no look: the caller hears of it, and the next one looks again.
+    """
+    root = store.root.identity
+    if not _begin(root, INTERVAL if interval is None else interval):
+        return []
+    looked: float | None = ids.monotonic()
+    try:
+        return recover(store)
+    except BaseException:
+        looked = None
+        raise
+    finally:
+        _end(root, looked)
+
+
+def attend(line: Line) -> None:
+    """Let every write to a line look for unfinished operations first, when that is due."""
+    line.tend = partial(recover_when_due, line.store)
+
+
+def _begin(root: str, interval: float) -> bool:
+    """Whether a look is due; who is told so must look. Nobody waits for a look under way."""
+    now = ids.monotonic()
+    with _lock:
+        last = _looked.get(root)
+        recent = last is not None and 0 <= now - last < interval
+        if recent or root in _looking:
+            return False
+        _looking.add(root)
+        return True
+
+
+def _end(root: str, looked: float | None) -> None:
+    with _lock:
+        _looking.discard(root)
+        if looked is None:
+            _looked.pop(root, None)
+        else:
+            _looked[root] = looked
 
 
 def _settle(store: Store, one: Pending) -> Outcome | None:
@@ -49,39 +105,56 @@ def _settle(store: Store, one: Pending) -> Outcome | None:
     return _finish_publish(store, one.intent)
 
 
-def _finish_publish(store: Store, intent: Intent) -> Outcome:
+def _finish_publish(store: Store, intent: Intent) -> Outcome | None:
     line = line_of(store, intent.branch, intent.branch_ulid)
     facts = intents.confirmation(store, intent)
-    if facts is None or line.refresh().state.head.closed:
-        outcome = record(store, intent, "discarded")
-        intents.retire(store, intent)
-        return outcome
+    if facts is None:
+        _check_over(store, intent)
+        return None
+    recorded: list[Outcome] = []
+
+    def confirmed(txn: WriteTxn) -> PublishPlan:
+        return _read_plan(intent, facts, txn)
+
+    # A conflict: refused, and recorded; or the branch was too busy, and the next look comes soon.
+    with suppress(Conflict):
+        finish(line, intent, confirmed, lambda kind: recorded.append(record(store, intent, kind)))
+    return recorded[0] if recorded else None
+
+
+def _check_over(store: Store, intent: Intent) -> None:
+    """Somebody else finished meanwhile; else something is wrong that only people can judge."""
+    if store.objects.read(layout.intent_name(intent.id)) is not None:
+        message = f"operation {intent.id} is to be published, and what it staged is not there"
+        raise StorageError(message, kind="permanent", effect="none")
+
+
+def _read_plan(intent: Intent, facts: Mapping[str, Any], txn: WriteTxn) -> PublishPlan:
     try:
-        settled = partial(record, store, intent, "finished")
-        finish(line, intent, _plan(store, line, intent, facts), settled)
-    except Conflict:
-        return record(store, intent, "refused")
-    return record(store, intent, "finished")
-
-
-def _plan(store: Store, line: Line, intent: Intent, facts: dict[str, Any]) -> PublishPlan:
-    txn = WriteTxn(store, line.name, line.base(), intent.commit_id or "", intent.created_at)
-    return plan_from_json(facts, txn)
+        return plan_from_json(facts, txn)
+    except (KeyError, TypeError, ValueError) as error:
+        name = layout.intent_name(intent.id, "confirmed")
+        message = f"what operation {intent.id} staged cannot be read; {name} was kept"
+        raise StorageError(message, kind="permanent", effect="none") from error
 
 
 def _finish_creation(store: Store, intent: Intent) -> Outcome:
     state = _forked_state(store, intent)
-    name = intent.facts["name"]
-    number = refs.highest_number(store, name)
-    taken = number % 2 == 1
-    if state is None or taken:
-        ours = taken and refs.find_ref(store, name).ulid == intent.creates
-        outcome = record(store, intent, "finished" if ours else "discarded")
-        intents.retire(store, intent)
-        return outcome
-    outcome = record(store, intent, "finished")
-    finish_create(store, intent, state, number + 1)
+    number = refs.highest_number(store, intent.facts["name"])
+    # An odd number is a name that is taken: by this operation before it was cut off, or by others.
+    number += number % 2 == 0
+    made = state is not None and _take(store, intent, state, number)
+    outcome = record(store, intent, "finished" if made else "discarded")
+    intents.retire(store, intent)
     return outcome
+
+
+def _take(store: Store, intent: Intent, state: State, number: int) -> bool:
+    try:
+        finish_create(store, intent, state, number)
+    except (AlreadyExists, BranchNotFound):
+        return False
+    return True
 
 
 def _forked_state(store: Store, intent: Intent) -> State | None:

@@ -43,6 +43,14 @@ def _operation_to_json(operation: Any) -> dict[str, Any]:
         return {"kind": "append", "new": _fragments(operation.fragments)}
     if isinstance(operation, LanceOperation.Overwrite):
         return {"kind": "overwrite", "new": _fragments(operation.fragments)}
+    if isinstance(operation, LanceOperation.Rewrite):
+        groups = operation.groups
+        return {
+            "kind": "rewrite",
+            "groups": [
+                [_fragments(one.old_fragments), _fragments(one.new_fragments)] for one in groups
+            ],
+        }
     return {
         "kind": "update",
         "removed": list(operation.removed_fragment_ids),
@@ -52,6 +60,8 @@ def _operation_to_json(operation: Any) -> dict[str, Any]:
 
 
 def _operation_from_json(facts: Mapping[str, Any], table: Table) -> Any:
+    if facts["kind"] == "rewrite":
+        return LanceOperation.Rewrite([_group(*one) for one in facts["groups"]], [])
     new = [_fragment(one) for one in facts["new"]]
     if facts["kind"] == "append":
         return LanceOperation.Append(new)
@@ -62,6 +72,12 @@ def _operation_from_json(facts: Mapping[str, Any], table: Table) -> Any:
         updated_fragments=[_fragment(one) for one in facts["updated"]],
         new_fragments=new,
         update_mode="",
+    )
+
+
+def _group(old: list[Any], new: list[Any]) -> Any:
+    return LanceOperation.RewriteGroup(
+        [_fragment(one) for one in old], [_fragment(one) for one in new]
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from omnigraph import graph as graphs
-from omnigraph.history import audit, intent, recover, refs
+from omnigraph.history import audit, recover, refs
 from omnigraph.history.branches import list_branches
 from omnigraph.history.commit import Commit, TableEntry
 from omnigraph.history.log import Log
@@ -159,7 +159,7 @@ def _audit(store: Store) -> Iterator[str]:
 
 def _rest(store: Store) -> Iterator[str]:
     left = [one.name for one in store.objects.list(layout.INTENTS)]
-    if left or intent.pending(store):
+    if left:
         yield f"I10: intents are left: {left}"
     before = files(store)
     if recover.recover(store) or files(store) != before:

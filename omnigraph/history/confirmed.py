@@ -1,0 +1,61 @@
+"""Confirmed plans as plain data, so that somebody else can publish them after their owner is gone.
+
+Owns the text form of a plan. It must hold everything that publishing uses: what it left out would
+be missing only when a recovery publishes.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from omnigraph.storage.staged import staged_from_json, staged_to_json
+
+from .commit import Commit, SchemaRow, TableEntry
+from .plan import PublishPlan, WriteTxn, requirement_from_json
+
+
+def plan_to_json(plan: PublishPlan) -> dict[str, Any]:
+    """What was staged, as plain data."""
+    return {
+        "operation": plan.operation,
+        "writes": {key: staged_to_json(one) for key, one in plan.writes.items()},
+        "requirements": [one.to_json() for one in plan.requirements],
+        "maintenance": plan.maintenance,
+        "registered": {key: one.to_json() for key, one in plan.registered.items()},
+        "dropped": sorted(plan.dropped),
+        "adopted": {key: one.to_json() for key, one in plan.adopted.items()},
+        "schema": [plan.schema.hash, plan.schema.location] if plan.schema else None,
+        "foreign": [_commit_to_json(one) for one in plan.foreign],
+        "merged": plan.merged,
+        "streams": dict(plan.streams),
+    }
+
+
+def plan_from_json(facts: Mapping[str, Any], txn: WriteTxn) -> PublishPlan:
+    """A plan from plain data; its files are protected by their intent, whatever the epoch."""
+    schema = facts["schema"]
+    return PublishPlan(
+        facts["operation"],
+        {key: staged_from_json(one, txn.table(key)) for key, one in facts["writes"].items()},
+        tuple(requirement_from_json(one) for one in facts["requirements"]),
+        maintenance=facts["maintenance"],
+        registered=_entries(facts["registered"]),
+        dropped=frozenset(facts["dropped"]),
+        adopted=_entries(facts["adopted"]),
+        schema=SchemaRow(*schema) if schema else None,
+        foreign=tuple(_commit_from_json(one) for one in facts["foreign"]),
+        merged=facts["merged"],
+        streams=facts["streams"],
+        epoch=None,
+    )
+
+
+def _entries(facts: Mapping[str, Any]) -> dict[str, TableEntry]:
+    return {key: TableEntry.from_json(key, one) for key, one in facts.items()}
+
+
+def _commit_to_json(one: Commit) -> list[Any]:
+    return [one.id, one.branch, one.manifest_version, one.to_json()]
+
+
+def _commit_from_json(facts: list[Any]) -> Commit:
+    return Commit.from_json(*facts)
