@@ -113,6 +113,13 @@ def newest(cell: Cell) -> int:
     return int(cell.dataset.latest_version)
 
 
+def files_of(cell: Cell) -> tuple[str, ...]:
+    """The files that one version consists of; the one that makes it readable comes last."""
+    fragments = [one.metadata for one in cell.dataset.get_fragments()]
+    data = [f"{cell.location}/data/{one.path}" for f in fragments for one in f.files]
+    return (*data, f"{cell.location}/_versions/{(1 << 64) - 1 - cell.version:020}.manifest")
+
+
 def _write(store: Store, cell: Cell, rows: pa.Table) -> list[Any]:
     fragments: list[Any] = write_fragments(
         rows,

@@ -6,12 +6,12 @@ that is created carries a nonce, because a store may report our own object after
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from omnigraph import ids
 from omnigraph.errors import StorageError
@@ -19,6 +19,8 @@ from omnigraph.errors import StorageError
 from .effects import Effects
 from .failures import reported
 from .root import Root
+
+BLOCK = 8 << 20  # bytes of a large object that are held in memory at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,12 @@ class Backend(Protocol):
 
     def replace(self, name: str, body: bytes) -> None:
         """Write an object over an old one (leases only)."""
+
+    def blocks(self, name: str) -> Iterator[bytes] | None:
+        """The bytes of a large object piece by piece; None when there is none."""
+
+    def fill(self, name: str, blocks: Iterator[bytes]) -> None:
+        """Write a large object piece by piece; it is there as a whole or not at all."""
 
     def remove(self, name: str) -> None:
         """Remove an object; one that is not there is no error."""
@@ -135,7 +143,7 @@ class LocalBackend:
     def create(self, name: str, body: bytes) -> bool:
         """Link a finished file to its name."""
         target = self.directory / name
-        with reported("unknown"), self._scratch(target, body) as scratch:
+        with reported("unknown"), self._scratch(target, (body,)) as scratch:
             try:
                 os.link(scratch, target)
                 created = True
@@ -147,8 +155,20 @@ class LocalBackend:
 
     def replace(self, name: str, body: bytes) -> None:
         """Rename a finished file over its name."""
+        self.fill(name, iter((body,)))
+
+    def blocks(self, name: str) -> Iterator[bytes] | None:
+        """A file piece by piece, or None."""
+        with reported("none"):
+            try:
+                return _pieces((self.directory / name).open("rb"))
+            except FileNotFoundError:
+                return None
+
+    def fill(self, name: str, blocks: Iterator[bytes]) -> None:
+        """Rename a file that was written piece by piece to its name."""
         target = self.directory / name
-        with reported("unknown"), self._scratch(target, body) as scratch:
+        with reported("unknown"), self._scratch(target, blocks) as scratch:
             scratch.replace(target)
             self._sync(target.parent)
 
@@ -174,13 +194,14 @@ class LocalBackend:
         yield Found(str(path.relative_to(self.directory)), facts.st_size, modified)
 
     @contextmanager
-    def _scratch(self, target: Path, body: bytes) -> Iterator[Path]:
+    def _scratch(self, target: Path, blocks: Iterable[bytes]) -> Iterator[Path]:
         """A finished file beside its later name; gone when the block ends, however it ends."""
         target.parent.mkdir(parents=True, exist_ok=True)
         scratch = target.with_name(f"{target.name}#{int(ids.nonce(), 16)}")
         try:
             with scratch.open("xb") as out:
-                out.write(body)
+                for block in blocks:
+                    out.write(block)
                 if self.durable:
                     out.flush()
                     os.fsync(out.fileno())
@@ -191,6 +212,12 @@ class LocalBackend:
     def _sync(self, directory: Path) -> None:
         if self.durable:
             sync_names(directory, self.directory, self.known)
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    with file, reported("none"):
+        while piece := file.read(BLOCK):
+            yield piece
 
 
 def sync_names(directory: Path, top: Path, known: set[Path]) -> None:

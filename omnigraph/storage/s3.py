@@ -17,7 +17,7 @@ from obstore.store import S3Store
 from omnigraph.errors import StorageError
 
 from .failures import Kinds, reported
-from .objects import Found
+from .objects import BLOCK, Found
 from .root import Root
 
 # Names of Lance's storage options, which a root holds, and obstore's names for the same things.
@@ -93,6 +93,19 @@ class S3Backend:
         with reported("unknown", _KINDS):
             obstore.put(self.store, name, body, use_multipart=False)
 
+    def blocks(self, name: str) -> Iterator[bytes] | None:
+        """The bytes of an object piece by piece; None only when the store says there is none."""
+        with reported("none", _KINDS):
+            try:
+                return _pieces(obstore.get(self.store, name))
+            except _ABSENT:
+                return None
+
+    def fill(self, name: str, blocks: Iterator[bytes]) -> None:
+        """Write an object piece by piece."""
+        with reported("unknown", _KINDS):
+            obstore.put(self.store, name, blocks, chunk_size=BLOCK)
+
     def remove(self, name: str) -> None:
         """Remove an object; one that is not there is no error."""
         with reported("unknown", _KINDS):
@@ -109,6 +122,12 @@ class S3Backend:
                     # A root that was copied from a disk may hold leftovers of a crash.
                     if "#" not in one["path"].rpartition("/")[2]:
                         yield Found(one["path"], one["size"], one["last_modified"])
+
+
+def _pieces(found: Any) -> Iterator[bytes]:
+    with reported("none", _KINDS):
+        for piece in found.stream(min_chunk_size=BLOCK):
+            yield bytes(piece)
 
 
 def _check_endpoint(options: Mapping[str, str]) -> None:

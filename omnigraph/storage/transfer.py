@@ -1,0 +1,32 @@
+"""Carries objects from one root to another, as they are, between any two kinds of store.
+
+Owns how many are under way at once. A name that vanished meanwhile is told, never an error: the
+caller knows whether it needs it.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from .store import Store
+
+_AT_ONCE = 8  # requests; a disk gains nothing from more than one
+Told = Callable[[str], None]
+
+
+def transfer(source: Store, target: Store, names: Iterable[str], told: Told) -> bool:
+    """Copy objects by name; False when one of them was not there. `told` hears each name."""
+    carry = partial(_carry, source, target, told)
+    if source.root.local and target.root.local:
+        return all(carry(name) for name in names)
+    with ThreadPoolExecutor(_AT_ONCE, "transfer") as pool:
+        return all(list(pool.map(carry, names)))
+
+
+def _carry(source: Store, target: Store, told: Told, name: str) -> bool:
+    blocks = source.objects.backend.blocks(name)
+    if blocks is None:
+        return False
+    target.effects.run("object", name, lambda: target.objects.backend.fill(name, blocks))
+    told(name)
+    return True
