@@ -1,0 +1,212 @@
+"""What other processes are told to do in tests: write, count up, race for a name."""
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from omnigraph.errors import AlreadyExists, BranchNotFound, Conflict, VersionConflict
+from omnigraph.history import branches
+from omnigraph.history.commit import Commit
+from omnigraph.history.line import Line
+from omnigraph.history.memory import Shown
+from omnigraph.history.plan import PublishPlan, Signature, WriteTxn
+from omnigraph.history.publish import publish
+from omnigraph.storage.store import open_store
+from omnigraph.storage.table import find_rows, stage_change
+from tests.rig.writes import (
+    PERSON,
+    Change,
+    append,
+    delete,
+    line_at,
+    plan,
+    rewrite,
+    shaped,
+    update,
+    write,
+)
+
+_PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a writer reports: acknowledged commits, conflicts it was told of, swaps it lost."""
+
+    commits: tuple[Commit, ...]
+    conflicts: int
+    lost: int
+
+
+def insert_many(root: str, branch: str, who: str, count: int) -> Told:
+    """Insert rows one by one; a conflict is counted and tried again."""
+    line = line_at(root, branch)
+    done: list[Commit] = []
+    conflicts, before = 0, lost_swaps(line)
+    while len(done) < count:
+        try:
+            made = write(line, append({f"{who}-{len(done)}": 1}))
+        except Conflict:
+            conflicts += 1
+        else:
+            assert made is not None
+            done.append(made)
+    return Told(tuple(done), conflicts, lost_swaps(line) - before)
+
+
+def lost_swaps(line: Line) -> int:
+    """How often a state of this line was written and then not swapped in."""
+    counts = line.store.effects.counts()
+    return counts["state"] - counts["publish"]
+
+
+def increment_many(root: str, key: str, times: int) -> Told:
+    """Read a number by key and write it back one higher, keeping its row id."""
+    line = line_at(root)
+    before = lost_swaps(line)
+    done = [_increment(line, key) for _ in range(times)]
+    return Told(tuple(done), 0, lost_swaps(line) - before)
+
+
+def _increment(line: Line, key: str) -> Commit:
+    def prepare(txn: WriteTxn) -> PublishPlan:
+        table = txn.table(PERSON)
+        found = find_rows(table, "id", [key], ["id", "n"])
+        rows = shaped(table, {key: found["n"][0].as_py() + 1})
+        row_ids, addresses = found["_rowid"].to_pylist(), found["_rowaddr"].to_pylist()
+        staged = stage_change(line.store, table, removed=addresses, replaced=(row_ids, rows))
+        return PublishPlan("update", {PERSON: staged}, epoch=txn.base.state.head.gc_epoch)
+
+    made = publish(line, prepare)
+    assert made is not None
+    return made
+
+
+def tidy_until(root: str, stop: str) -> int:
+    """Rewrite the fragments of a table again and again; gives how often there was work."""
+    line, done = line_at(root), 0
+    while not Path(stop).exists():
+        line.refresh()
+        done += write(line, rewrite()) is not None
+    return done
+
+
+def tidy(root: str) -> Commit | None:
+    """Rewrite the fragments of a table once."""
+    return write(line_at(root), rewrite())
+
+
+def put(root: str, change: str, rows: dict[str, int], branch: str = "main") -> Commit | None:
+    """One write on the newest state."""
+    kinds = {"append": append, "update": update}
+    return write(line_at(root, branch), kinds[change](rows))
+
+
+def remove(root: str, ids: list[str]) -> Commit | None:
+    """Delete rows on the newest state."""
+    return write(line_at(root), delete(ids))
+
+
+def put_with_key(root: str, key: str, rows: dict[str, int], gate: str) -> str | None:
+    """One keyed write whose table is staged before all others begin to swap."""
+    line = line_at(root)
+
+    def prepare(txn: WriteTxn) -> PublishPlan | None:
+        made = plan(txn, append(rows))
+        meet(gate)
+        return made
+
+    made = publish(line, prepare, Signature(key=key, request="r"))
+    return made and made.id
+
+
+def update_what_was_shown(root: str, rows: dict[str, int], gate: str) -> str:
+    """A strict update decided on what was seen before all others had decided, too."""
+    line = line_at(root)
+    shown = Shown(line.refresh().state.tables)
+    meet(gate)
+    try:
+        made = write(line, update(rows), conditions=[shown.strict([PERSON])])
+    except VersionConflict as error:
+        return f"{error.code} {error.expected} {error.actual}"
+    return "written" if made else "nothing"
+
+
+def put_when_all_planned(root: str, change: Change, gate: str) -> str:
+    """One write that planned before anybody swapped."""
+    line = line_at(root)
+    met = False
+
+    def prepare(txn: WriteTxn) -> PublishPlan | None:
+        nonlocal met
+        made = plan(txn, change)
+        if not met:
+            met = True
+            meet(gate)
+        return made
+
+    try:
+        publish(line, prepare)
+    except Conflict as error:
+        return error.code
+    return "written"
+
+
+def insert_if_absent(root: str, rows: dict[str, int], gate: str) -> str:
+    """A strict insert: an id that exists is a conflict, told to the caller."""
+    line = line_at(root)
+    met = False
+
+    def prepare(txn: WriteTxn) -> PublishPlan | None:
+        nonlocal met
+        made = plan(txn, append(rows))
+        assert made is not None
+        for one in made.requirements:
+            one.check(txn)
+        if not met:
+            met = True
+            meet(gate)
+        return made
+
+    try:
+        publish(line, prepare)
+    except Conflict as error:
+        return error.code
+    return "written"
+
+
+def meet(gate: str) -> None:
+    """Wait until the file `gate` names as many as should come: `<directory>/<count>`."""
+    place, wanted = Path(gate).parent, int(Path(gate).name)
+    place.mkdir(parents=True, exist_ok=True)
+    (place / f"came-{time.monotonic_ns()}-{id(place)}").touch()
+    end = time.monotonic() + _PATIENCE
+    while len(list(place.glob("came-*"))) < wanted:
+        if time.monotonic() > end:
+            raise TimeoutError("the others did not come")
+        time.sleep(0.002)
+
+
+def create_and_delete(root: str, name: str, rounds: int) -> tuple[list[str], int]:
+    """Create and delete one branch name again and again: what was created, how many deletions."""
+    store = open_store(root, durability="os")
+    main = branches.open_line(store, "main")
+    created, deleted = [], 0
+    for _ in range(rounds):
+        with suppress(AlreadyExists):
+            created.append(branches.create_branch(store, name, main).ulid)
+        with suppress(BranchNotFound):
+            branches.delete_branch(store, name)
+            deleted += 1
+    return created, deleted
+
+
+def create(root: str, name: str) -> str:
+    """Create a branch from main: its name, or the code of the refusal."""
+    store = open_store(root, durability="os")
+    try:
+        branches.create_branch(store, name, branches.open_line(store, "main"))
+    except AlreadyExists as error:
+        return error.code
+    return name
