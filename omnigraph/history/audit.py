@@ -59,6 +59,13 @@ def record(store: Store, intent: Intent, kind: Kind) -> Outcome:
     return outcome
 
 
+def record_set_aside(store: Store, event: str, branch: str) -> Outcome:
+    """Write down that a torn manifest version was set aside."""
+    outcome = Outcome(event, "set_aside", "set_aside", branch, None, None, ids.now_micros())
+    store.objects.create_json(f"{layout.AUDIT}/{event}.json", outcome.to_json())
+    return outcome
+
+
 def list_outcomes(store: Store) -> list[Outcome]:
     """All records, oldest operation first."""
     names = [one.name for one in store.objects.list(layout.AUDIT)]

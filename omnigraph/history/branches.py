@@ -20,6 +20,7 @@ from omnigraph.errors import (
 from omnigraph.storage import layout
 from omnigraph.storage.cell import LostSwap, UnsureSwap
 from omnigraph.storage.store import Store
+from omnigraph.storage.torn import TornError
 
 from . import intent as intents
 from . import names, refs
@@ -34,6 +35,7 @@ from .manifest import (
     read_manifest,
     swap_state,
 )
+from .mend import set_torn_aside
 from .refs import Ref
 from .state import Head, State
 
@@ -53,11 +55,22 @@ def open_line(store: Store, name: str) -> Line:
     """
     ref = refs.find_ref(store, names.clean(name))
     line = line_of(store, ref.name, ref.ulid)
-    if line.refresh().state.head.closed:
+    if _newest(line).state.head.closed:
         if not store.effects.read_only:
             refs.release(store, ref)
         raise BranchNotFound(f"no branch '{ref.name}'", branch=ref.name)
     return line
+
+
+def _newest(line: Line) -> Opened:
+    """The newest state; a torn version that nobody was told of is set aside on the way."""
+    try:
+        return line.refresh()
+    except TornError:
+        if line.store.effects.read_only:
+            raise
+        set_torn_aside(line.store, line.name, line.ulid)
+        return line.reload()
 
 
 def create_branch(

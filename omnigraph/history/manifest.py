@@ -10,7 +10,9 @@ from omnigraph.errors import GraphNotInitialized, InputError, StorageError
 from omnigraph.storage import cell as cells
 from omnigraph.storage import layout
 from omnigraph.storage.cell import Cell
+from omnigraph.storage.failures import storage_failure
 from omnigraph.storage.store import Store
+from omnigraph.storage.torn import TornError, torn_version
 
 from .state import READ, State, from_rows, to_rows
 
@@ -46,8 +48,35 @@ def read_manifest(store: Store, ulid: str = layout.MAIN, version: int | None = N
         cell = cells.open_cell(store, location, version)
     except FileNotFoundError as error:
         raise GraphNotInitialized(f"no graph at {store.root.uri}") from error
+    except StorageError as error:
+        raise _unreadable(store, location, version, error) from error
+    if cell.version == 0:  # what Lance makes of a file of zeros
+        raise _unreadable(store, location, version, None)
     check_stamp(cell.stamp)
-    return Opened(from_rows(cell.rows(READ)), cell)
+    try:
+        return Opened(from_rows(cell.rows(READ)), cell)
+    except (OSError, ValueError) as error:
+        failure = storage_failure(error, effect="none")
+        raise failure if not store.root.local else _damaged(location, failure) from error
+
+
+def _unreadable(
+    store: Store, location: str, version: int | None, error: StorageError | None
+) -> StorageError:
+    """Torn, if only the newest version is; a failing store as it is; else damaged."""
+    torn = torn_version(store, location) if version is None else None
+    if torn is not None:
+        message = f"version {torn} of {location} was cut off by a power loss; nobody was told of it"
+        return TornError(message)
+    told = error is not None and (error.kind != "unknown" or not store.root.local)
+    return error if error is not None and told else _damaged(location, error)
+
+
+def _damaged(location: str, error: StorageError | None = None) -> StorageError:
+    reason = error.reason if error is not None else None
+    message = f"{location} is damaged: a version in it cannot be read; nothing was changed"
+    hint = "restore the files from a copy"
+    return StorageError(message, kind="permanent", reason=reason, effect="none", hint=hint)
 
 
 def swap_state(store: Store, base: Opened, state: State) -> Opened:

@@ -1,0 +1,149 @@
+"""A newest manifest version that a power loss tore: set aside once, by who opens for writing."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from omnigraph import graph as graphs
+from omnigraph.errors import GraphNotInitialized, StorageError
+from omnigraph.history.audit import list_outcomes
+from omnigraph.storage import layout, torn
+from omnigraph.storage.store import open_store
+from omnigraph.storage.torn import TornError
+from tests.rig.invariants import check_invariants, files
+from tests.rig.writes import append, init_small, line_at, make_graph, read_graph, write
+
+Tear = Callable[[bytes], bytes]
+TEARS: dict[str, Tear] = {
+    "empty": lambda _: b"",
+    "zeros": lambda body: bytes(len(body)),
+    "half": lambda body: body[: len(body) // 2],
+    "scrambled": lambda body: body[:-40] + b"\xff" * 20 + body[-20:],
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A graph with three writes, of which no line is held any more."""
+    init_small(tmp_path / "graph")
+    line = line_at(tmp_path / "graph")
+    for number in range(3):
+        write(line, append({f"p{number}": number}))
+    return tmp_path / "graph"
+
+
+def version_file(root: Path, version: int) -> Path:
+    """The file of a manifest version of main."""
+    return root / "__manifest" / "_versions" / f"{(1 << 64) - 1 - version:020}.manifest"
+
+
+def tear(root: Path, version: int, how: Tear) -> None:
+    """Damage the file of a manifest version."""
+    path = version_file(root, version)
+    path.write_bytes(how(path.read_bytes()))
+
+
+@pytest.mark.parametrize("how", TEARS.values(), ids=TEARS.keys())
+def test_a_torn_newest_version_is_set_aside_by_a_read_write_open(root: Path, how: Tear) -> None:
+    write(line_at(root), append({"never": 9}))
+    tear(root, 5, how)
+    before = files(open_store(str(root)))
+    with pytest.raises(TornError, match="power loss"):
+        graphs.open(root, read_only=True)
+    assert files(open_store(str(root))) == before
+
+    assert graphs.open(root).table("Person").count_rows() == 3
+    (one,) = list_outcomes(open_store(str(root)))
+    assert (one.kind, one.branch) == ("set_aside", "main")
+    assert len(list((root / layout.ASIDE).iterdir())) == 1
+    assert write(line_at(root), append({"next": 1})) is not None
+    graphs.open(root)
+    assert len(list_outcomes(open_store(str(root)))) == 1
+    check_invariants(root)
+
+
+def test_a_torn_version_before_the_newest_is_not_touched(root: Path) -> None:
+    tear(root, 3, TEARS["empty"])
+    assert graphs.open(root).table("Person").count_rows() == 3
+    assert version_file(root, 3).exists()
+    assert list_outcomes(open_store(str(root))) == []
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_two_torn_versions_are_damage_that_nobody_repairs(root: Path, read_only: bool) -> None:
+    tear(root, 4, TEARS["empty"])
+    tear(root, 3, TEARS["empty"])
+    before = files(open_store(str(root)))
+    with pytest.raises(StorageError, match="damaged") as caught:
+        graphs.open(root, read_only=read_only)
+    assert not isinstance(caught.value, TornError)
+    assert (caught.value.kind, caught.value.effect) == ("permanent", "none")
+    assert files(open_store(str(root))) == before
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_missing_fragment_of_the_newest_version_is_damage(root: Path, read_only: bool) -> None:
+    data = root / "__manifest" / "data"
+    max(data.iterdir(), key=lambda one: one.stat().st_mtime_ns).unlink()
+    with pytest.raises(StorageError) as caught:
+        graphs.open(root, read_only=read_only)
+    assert (caught.value.kind, caught.value.effect) == ("permanent", "none")
+    assert version_file(root, 4).exists()
+
+
+def test_a_torn_first_version_is_an_init_that_never_ended(tmp_path: Path) -> None:
+    init_small(tmp_path / "graph")
+    tear(tmp_path / "graph", 1, TEARS["empty"])
+    with pytest.raises(GraphNotInitialized):
+        graphs.open(tmp_path / "graph")
+    make_graph(open_store(str(tmp_path / "graph"), durability="os"), force=True)
+    assert read_graph(tmp_path / "graph")["main"]["node:Person"] == []
+
+
+def test_the_second_opener_reads_once_more_and_leaves_a_reused_number_alone(root: Path) -> None:
+    store = open_store(str(root))
+    tear(root, 4, TEARS["empty"])
+    assert torn.torn_version(store, "__manifest") == 4
+    # Both openers have seen version 4 torn; the first sets it aside and publishes a new one.
+    graphs.open(root)
+    commit = write(line_at(root), append({"new": 4}))
+    assert commit is not None
+    assert commit.manifest_version == 4
+    assert torn.set_aside(store, "__manifest", 4, lambda _: pytest.fail("recorded")) is None
+    check_invariants(root, acknowledged=[commit])
+
+
+def test_an_aside_that_was_cut_off_after_its_record_leaves_one_record(root: Path) -> None:
+    store = open_store(str(root))
+    tear(root, 4, TEARS["empty"])
+
+    class CutError(Exception):
+        """The process ended."""
+
+    def cut(event: str) -> None:
+        from omnigraph.history.audit import record_set_aside
+
+        record_set_aside(store, event, "main")
+        raise CutError
+
+    with pytest.raises(CutError):
+        torn.set_aside(store, "__manifest", 4, cut)
+    graphs.open(root)
+    assert [one.kind for one in list_outcomes(store)] == ["set_aside"]
+
+
+def test_a_failure_that_passes_sets_nothing_aside(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(24, os.strerror(24))
+
+    monkeypatch.setattr("lance.dataset", refuse)
+    with pytest.raises(StorageError) as caught:
+        graphs.open(root)
+    assert not isinstance(caught.value, TornError)
+    monkeypatch.undo()
+    assert version_file(root, 4).exists()
+    assert graphs.open(root).table("Person").count_rows() == 3
