@@ -2,7 +2,7 @@
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from omnigraph.errors import AlreadyExists, BranchNotFound, Conflict, VersionConflict
@@ -10,16 +10,18 @@ from omnigraph.history import branches
 from omnigraph.history.commit import Commit
 from omnigraph.history.line import Line
 from omnigraph.history.memory import Shown
-from omnigraph.history.plan import PublishPlan, Signature, WriteTxn
+from omnigraph.history.plan import Prepare, PublishPlan, SameContent, Signature, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.storage.store import open_store
 from omnigraph.storage.table import find_rows, stage_change
 from tests.rig.writes import (
+    CITY,
+    LIVES_IN,
     PERSON,
-    Change,
     append,
     delete,
     line_at,
+    overwrite,
     plan,
     rewrite,
     shaped,
@@ -84,9 +86,9 @@ def _increment(line: Line, key: str) -> Commit:
 
 
 def tidy_until(root: str, stop: str) -> int:
-    """Rewrite the fragments of a table again and again; gives how often there was work."""
+    """Rewrite the fragments of a table again and again, once at least; gives how often."""
     line, done = line_at(root), 0
-    while not Path(stop).exists():
+    while not done or not Path(stop).exists():
         line.refresh()
         done += write(line, rewrite()) is not None
     return done
@@ -118,7 +120,7 @@ def put_with_key(root: str, key: str, rows: dict[str, int], gate: str) -> str | 
         return made
 
     made = publish(line, prepare, Signature(key=key, request="r"))
-    return made and made.id
+    return made.id if made else None
 
 
 def update_what_was_shown(root: str, rows: dict[str, int], gate: str) -> str:
@@ -133,24 +135,44 @@ def update_what_was_shown(root: str, rows: dict[str, int], gate: str) -> str:
     return "written" if made else "nothing"
 
 
-def put_when_all_planned(root: str, change: Change, gate: str) -> str:
-    """One write that planned before anybody swapped."""
-    line = line_at(root)
-    met = False
+def join_if_city(root: str, city: str, gate: str, careful: bool) -> bool:
+    """Write an edge to a city that is there; careful: only while the cities have not changed."""
+
+    def decide(txn: WriteTxn) -> PublishPlan | None:
+        if not find_rows(txn.table(CITY), "id", [city], ["id"]).num_rows:
+            return None
+        return plan(txn, append({"edge": 1}), [LIVES_IN])
+
+    return _decided(root, decide, CITY if careful else None, gate)
+
+
+def drop_city_if_free(root: str, gate: str, careful: bool) -> bool:
+    """Remove all cities while no edge leads to one; careful: only while edges have not changed."""
+
+    def decide(txn: WriteTxn) -> PublishPlan | None:
+        if txn.table(LIVES_IN).dataset.count_rows():
+            return None
+        return plan(txn, overwrite({}), [CITY])
+
+    return _decided(root, decide, LIVES_IN if careful else None, gate)
+
+
+def _decided(root: str, decide: Prepare, read: str | None, gate: str) -> bool:
+    """Publish what was decided, having planned before anybody swapped."""
+    line, met = line_at(root), False
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         nonlocal met
-        made = plan(txn, change)
+        made, entry = decide(txn), txn.entry(read or "")
         if not met:
             met = True
             meet(gate)
-        return made
+        if made is None or entry is None:
+            return made
+        same = SameContent(entry.key, entry.content_id, entry.version)
+        return replace(made, requirements=(*made.requirements, same))
 
-    try:
-        publish(line, prepare)
-    except Conflict as error:
-        return error.code
-    return "written"
+    return publish(line, prepare) is not None
 
 
 def insert_if_absent(root: str, rows: dict[str, int], gate: str) -> str:

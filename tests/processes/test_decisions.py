@@ -1,0 +1,161 @@
+"""What a write was decided on still holds where it lands, whatever other processes do."""
+
+from pathlib import Path
+
+import pytest
+
+from omnigraph.errors import VersionConflict
+from omnigraph.history.commit import Commit
+from omnigraph.history.memory import Shown
+from omnigraph.storage.table import open_table
+from tests.processes import deeds
+from tests.processes.conftest import Crew
+from tests.processes.crew import all_at_once
+from tests.rig.writes import (
+    CITY,
+    LIVES_IN,
+    PERSON,
+    append,
+    check_invariants,
+    delete,
+    init_small,
+    line_at,
+    read_branch,
+    write,
+)
+
+
+def _lost_updates(crew: Crew, root: str, writers: int, times: int) -> None:
+    init_small(root)
+    line = line_at(root)
+    write(line, append({"counter": 0, "other": 7}))
+    (row_id,) = _row_ids(root, "counter")
+    stop = f"{root}.stop"
+    *counters, tidier = crew(writers + 1)
+    tidier.begin(deeds.tidy_until, root, stop)
+    args = [(root, "counter", times)] * writers
+    told: list[deeds.Told] = all_at_once(counters, deeds.increment_many, args)
+    Path(stop).touch()
+    tidied = tidier.result()  # at least once
+    print(f"lost {sum(one.lost for one in told)} swaps beside {tidied} rewrites")
+    line.refresh()
+    assert read_branch(line)[PERSON] == [("counter", writers * times), ("other", 7)]
+    assert _row_ids(root, "counter") == [row_id]
+    check_invariants(root, acknowledged=[one for each in told for one in each.commits])
+
+
+def _row_ids(root: str, key: str) -> list[int]:
+    line = line_at(root)
+    entry = line.refresh().state.tables[PERSON]
+    table = open_table(line.store, entry.location, entry.lance_version)
+    found = table.dataset.to_table(columns=["id"], with_row_id=True).to_pylist()
+    return [one["_rowid"] for one in found if one["id"] == key]
+
+
+def test_no_increment_is_lost_beside_a_rewriter(crew: Crew, tmp_path: Path) -> None:
+    _lost_updates(crew, str(tmp_path / "g"), 3, 6)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_no_increment_of_many_is_lost_beside_a_rewriter(crew: Crew, tmp_path: Path) -> None:
+    _lost_updates(crew, str(tmp_path / "g"), 4, 25)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    init_small(tmp_path / "g")
+    line = line_at(tmp_path / "g")
+    for n in range(3):
+        write(line, append({f"p{n}": n}))
+    return str(tmp_path / "g")
+
+
+def _strict_delete(root: str, shown: Shown) -> Commit | None:
+    return write(line_at(root), delete(["p0"]), conditions=[shown.strict([PERSON])])
+
+
+def test_a_strict_delete_passes_an_external_rewrite(crew: Crew, root: str) -> None:
+    line = line_at(root)
+    shown = Shown(line.refresh().state.tables)
+    assert crew(1)[0].do(deeds.tidy, root) is not None
+    assert _strict_delete(root, shown) is not None
+    assert read_branch(line)[PERSON] == [("p1", 1), ("p2", 2)]
+
+
+def test_a_strict_delete_fails_after_an_external_insert(crew: Crew, root: str) -> None:
+    line = line_at(root)
+    shown = Shown(line.refresh().state.tables)
+    version = line.base().state.tables[PERSON].version
+    crew(1)[0].do(deeds.put, root, "append", {"new": 1})
+    with pytest.raises(VersionConflict) as caught:
+        _strict_delete(root, shown)
+    assert (caught.value.expected, caught.value.actual) == (version, version + 1)
+    with pytest.raises(VersionConflict):  # it is not shown by failing
+        _strict_delete(root, shown)
+    shown.show(line.refresh().state.tables)
+    assert _strict_delete(root, shown) is not None
+
+
+def test_a_change_of_another_table_does_not_concern_a_strict_delete(crew: Crew, root: str) -> None:
+    shown = Shown(line_at(root).refresh().state.tables)
+    line = line_at(root)
+    write(line, append({"c": 1}), [CITY])
+    assert _strict_delete(root, shown) is not None
+
+
+def test_two_processes_update_one_row_and_one_is_told(crew: Crew, root: str) -> None:
+    line = line_at(root)
+    version = line.refresh().state.tables[PERSON].version
+    gate = f"{root}.gate/2"
+    args = [(root, {"p0": 10}, gate), (root, {"p0": 20}, gate)]
+    told = all_at_once(crew(2), deeds.update_what_was_shown, args)
+    expected = f"ExpectedVersionMismatch {version} {version + 1}"
+    assert sorted(told) == [expected, "written"]
+    line.refresh()
+    assert dict(read_branch(line)[PERSON])["p0"] == (10 if told[0] == "written" else 20)
+
+
+def test_one_of_several_inserts_of_one_id_wins(crew: Crew, root: str) -> None:
+    gate = f"{root}.gate/3"
+    args = [(root, {"same": n}, gate) for n in range(3)]
+    told = all_at_once(crew(3), deeds.insert_if_absent, args)
+    assert sorted(told) == ["KeyConflict", "KeyConflict", "written"]
+    assert dict(read_branch(line_at(root))[PERSON])["same"] == told.index("written")
+    check_invariants(root)
+
+
+def test_inserts_of_different_tables_and_ids_all_land(crew: Crew, root: str) -> None:
+    gate = f"{root}.gate/3"
+    args = [(root, {f"other{n}": n}, gate) for n in range(3)]
+    assert all_at_once(crew(3), deeds.insert_if_absent, args) == ["written"] * 3
+
+
+def _skew(crew: Crew, root: str, *, careful: bool) -> tuple[bool, bool]:
+    write(line_at(root), append({"rome": 1}), [CITY])
+    gate = f"{root}.gate/2"
+    one, other = crew(2)
+    one.begin(deeds.join_if_city, root, "rome", gate, careful)
+    other.begin(deeds.drop_city_if_free, root, gate, careful)
+    return one.result(), other.result()
+
+
+def test_what_was_read_elsewhere_still_holds(crew: Crew, root: str) -> None:
+    joined, dropped = _skew(crew, root, careful=True)
+    assert joined != dropped
+    rows = read_branch(line_at(root))
+    assert len(rows[CITY]) == len(rows[LIVES_IN]) == int(joined)
+
+
+def test_without_a_requirement_the_edge_hangs_in_the_air(crew: Crew, root: str) -> None:
+    assert _skew(crew, root, careful=False) == (True, True)
+
+
+def test_one_key_writes_once_in_a_race(crew: Crew, root: str) -> None:
+    gate = f"{root}.gate/3"
+    told = all_at_once(
+        crew(3), deeds.put_with_key, [(root, "k", {f"x{n}": n}, gate) for n in range(3)]
+    )
+    assert len(set(told)) == 1
+    assert None not in told
+    assert len(read_branch(line_at(root))[PERSON]) == 4
