@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph import ids
+from omnigraph.diagnostics import Source
 from omnigraph.errors import (
     AlreadyExists,
     BranchNotFound,
@@ -25,7 +26,9 @@ from omnigraph.errors import (
     SnapshotNotFound,
 )
 from omnigraph.history import branches
+from omnigraph.history.audit import Outcome, list_outcomes
 from omnigraph.history.commit import Commit
+from omnigraph.history.copy import Copied, Progress, copy_graph
 from omnigraph.history.line import Line
 from omnigraph.history.log import in_order
 from omnigraph.history.manifest import manifest_exists
@@ -164,6 +167,16 @@ class Graph:
         key = next((one for one in keys if one in self._snapshot.tables), keys[0])
         return self._snapshot.table(key).dataset
 
+    def recoveries(self) -> list[Outcome]:
+        """What became of operations whose process was gone, oldest first."""
+        self._open()
+        return list_outcomes(self._store)
+
+    def copy_to(self, uri: Location, *, progress: Progress | None = None) -> Copied:
+        """Copy the whole graph, all branches and history, to an empty place."""
+        self._open()
+        return copy_graph(self._store, open_store(os.fspath(uri)), progress)
+
     def _point(self, point: Moment) -> Point:
         if isinstance(point, timedelta):
             return ids.now() - abs(point)
@@ -236,7 +249,7 @@ class Branches:
 
 def init(
     uri: Location,
-    schema: str | PathLike[str],
+    schema: str | PathLike[str] | Source,
     *,
     force: bool = False,
     exist_ok: bool = False,
@@ -313,8 +326,10 @@ def _actor(given: str | None) -> str | None:
     return actor
 
 
-def _schema_text(schema: str | PathLike[str]) -> tuple[str, str]:
+def _schema_text(schema: str | PathLike[str] | Source) -> tuple[str, str]:
     """The text of a schema and its name; a lone word that ends in `.pg` is a path."""
+    if isinstance(schema, Source):
+        return schema.text, schema.name
     lone = isinstance(schema, str) and schema.endswith(".pg") and "\n" not in schema
     if isinstance(schema, str) and not lone:
         return schema, "<schema>"

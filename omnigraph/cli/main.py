@@ -20,6 +20,14 @@ from .group import Lazy, LazyGroup
 from .options import Chosen, Settings, shared_options
 
 _COMMANDS = {
+    "init": Lazy("omnigraph.cli.init", "init", "Make a new graph from a schema."),
+    "branch": Lazy("omnigraph.cli.branch", "branch", "Create, list and delete branches."),
+    "commit": Lazy("omnigraph.cli.commit", "commit", "Look at the history of a graph."),
+    "snapshot": Lazy(
+        "omnigraph.cli.snapshot", "snapshot", "Show which tables a branch has, at which versions."
+    ),
+    "copy": Lazy("omnigraph.cli.copy", "copy", "Copy a graph with all branches and history."),
+    "recovery": Lazy("omnigraph.cli.recovery", "recovery", "Look at operations that were cut off."),
     "lint": Lazy("omnigraph.cli.lint", "lint", "Check queries, and the schema they are for."),
     "schema": Lazy("omnigraph.cli.schema", "schema", "Check a schema, compare two schemas."),
     "fmt": Lazy("omnigraph.cli.fmt", "fmt", "Format schema and query files."),
@@ -34,7 +42,8 @@ _COMMANDS = {
 # Start-up makes many objects and no garbage: looking for it would take a tenth of the time.
 _GC_THRESHOLD = 100_000
 _LEGEND = """
-All commands here work on files alone: they need no graph, no server and no Java.
+A graph is a path or s3://bucket/prefix; S3 is reached by the AWS_* variables.
+lint, schema, fmt, describe, completion and version work on files alone: they need no graph.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 5 --check found something, 130 interrupted.
 """
 

@@ -91,4 +91,6 @@ def count(number: int, noun: str) -> str:
     """
     if number == 1:
         return f"1 {noun}"
+    if noun.endswith("ch"):
+        return f"{number} {noun}es"
     return f"{number} {noun[:-1]}ies" if noun.endswith("ry") else f"{number} {noun}s"

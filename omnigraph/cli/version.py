@@ -13,8 +13,15 @@ from .options import settings, shared_options
 @click.command()
 @shared_options
 def version() -> None:
-    """Print the version of omnigraph and of the Python it runs on."""
+    """Print the version of omnigraph, of the storage format it reads, and of Python."""
+    from omnigraph.storage.layout import STAMP
+
+    told = {
+        "omnigraph": omnigraph.__version__,
+        "internal-schema": STAMP,
+        "python": platform.python_version(),
+    }
     if settings().json:
-        show.document({"omnigraph": omnigraph.__version__, "python": platform.python_version()})
+        show.document(told)
     else:
-        show.result(f"omnigraph {omnigraph.__version__}\npython {platform.python_version()}")
+        show.result("\n".join(f"{name} {number}" for name, number in told.items()))

@@ -1,0 +1,98 @@
+"""`omnigraph branch`: create, list and delete branches."""
+
+import click
+
+from . import show
+from .address import (
+    actor_option,
+    address,
+    consent,
+    store_option,
+    tell_target,
+    uri_option,
+    yes_option,
+)
+from .group import Lazy, LazyGroup
+from .options import settings, shared_options
+
+_COMMANDS = {
+    "create": Lazy(__name__, "create", "Make a branch from a branch or from a past commit."),
+    "list": Lazy(__name__, "list_", "List the branches."),
+    "delete": Lazy(__name__, "delete", "Delete a branch."),
+}
+
+
+@click.group(cls=LazyGroup, lazy=_COMMANDS)
+@shared_options
+def branch() -> None:
+    """Create, list and delete branches."""
+
+
+@click.command()
+@click.argument("name")
+@click.option("--from", "source", default="main", show_default=True, help="The branch to fork.")
+@click.option(
+    "--commit", "commit_id", metavar="ID", help="A past commit of it, instead of its head."
+)
+@uri_option
+@store_option
+@actor_option
+@shared_options
+def create(
+    name: str,
+    source: str,
+    commit_id: str | None,
+    uri: str | None,
+    store: str | None,
+    actor: str | None,
+) -> None:
+    """Make a branch. No data is copied: it costs the same for any graph."""
+    root = address(uri, store, way="--uri")
+    tell_target("branch create", root)
+    from omnigraph.graph import open as open_graph
+
+    graph = open_graph(root.uri, branch=source, actor=actor)
+    made = graph.branches.create(name, commit=commit_id)
+    head = made.snapshot.commit_id
+    if settings().json:
+        facts = {"uri": root.uri, "from": source, "name": made.branch_name}
+        show.document(facts | {"graph_commit_id": head, "actor_id": made.actor})
+    else:
+        show.result(f"created branch {made.branch_name} from {source} at {head}")
+
+
+@click.command("list")
+@uri_option
+@store_option
+@shared_options
+def list_(uri: str | None, store: str | None) -> None:
+    """List the branches, sorted by name."""
+    root = address(uri, store, way="--uri")
+    from omnigraph.graph import open as open_graph
+
+    names = list(open_graph(root.uri, read_only=True).branches)
+    if settings().json:
+        show.document({"branches": names})
+    else:
+        show.result("\n".join(names))
+
+
+@click.command()
+@click.argument("name")
+@uri_option
+@store_option
+@yes_option
+@shared_options
+def delete(name: str, uri: str | None, store: str | None, yes: bool) -> None:
+    """Delete a branch. What other branches took from it stays."""
+    root = address(uri, store, way="--uri")
+    consent(f"delete branch {name}", root, yes=yes)
+    tell_target("branch delete", root)
+    from omnigraph.graph import open as open_graph
+
+    graph = open_graph(root.uri)
+    graph.branches.delete(name)
+    if settings().json:
+        show.document({"uri": root.uri, "name": name.strip(), "actor_id": graph.actor})
+    else:
+        show.result(f"deleted branch {name.strip()}")

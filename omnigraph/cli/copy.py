@@ -1,0 +1,34 @@
+"""`omnigraph copy`: a whole graph to another place, while others write."""
+
+import click
+
+from . import show
+from .address import place, tell_target
+from .options import settings, shared_options
+from .progress import progress
+
+
+@click.command()
+@click.argument("source", metavar="SRC")
+@click.argument("target", metavar="DST")
+@click.option("--no-progress", is_flag=True, help="Do not show how far it is.")
+@shared_options
+def copy(source: str, target: str, no_progress: bool) -> None:
+    """Copy a graph with all branches and all history to an empty place.
+
+    The graph may be in use: each branch is copied as it was at one moment. A copy that was cut off
+    cannot be opened.
+    """
+    origin, root = place(source), place(target)
+    tell_target("copy to", root)
+    from omnigraph.graph import open as open_graph
+
+    graph = open_graph(origin.uri, read_only=True)
+    with progress("copy", hidden=no_progress) as told:
+        done = graph.copy_to(root.uri, progress=told)
+    if settings().json:
+        facts = {"source": origin.uri, "uri": root.uri, "branches": list(done.branches)}
+        show.document(facts | {"objects": done.objects, "bytes": done.bytes})
+    else:
+        count = show.count(len(done.branches), "branch")
+        show.result(f"copied {count}, {show.count(done.objects, 'object')} to {root.uri}")

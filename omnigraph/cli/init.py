@@ -1,0 +1,42 @@
+"""`omnigraph init`: a new graph from a schema."""
+
+import click
+
+from . import files, show
+from .address import place, tell_target
+from .options import settings, shared_options
+
+
+@click.command()
+@click.argument("uri")
+@click.option(
+    "--schema",
+    "schema_path",
+    required=True,
+    type=click.Path(allow_dash=True),
+    help="The schema (.pg) of the graph.",
+)
+@click.option("--force", is_flag=True, help="Take over from an init that was cut off.")
+@shared_options
+def init(uri: str, schema_path: str, force: bool) -> None:
+    """Make a new graph at URI, a path or s3://bucket/prefix.
+
+    A graph that is there is never replaced, not even with --force.
+    """
+    root = place(uri)
+    source = files.read_source(schema_path)
+    tell_target("init", root)
+    from omnigraph.graph import init as init_graph
+    from omnigraph.storage.layout import STAMP
+
+    made = init_graph(root.uri, source, force=force)
+    if settings().json:
+        facts = {
+            "uri": made.uri,
+            "graph_commit_id": made.head.id,
+            "internal_schema_version": STAMP,
+            "types": sorted(made.snapshot.tables),
+        }
+        show.document(facts)
+    else:
+        show.result(f"initialized {made.uri}")
