@@ -1,0 +1,218 @@
+"""The matrix of cuts: every verb, every durable effect, every way to be cut off, and what is left.
+
+`python -m tests.crash.matrix` prints the whole table, which is kept as a golden file.
+"""
+
+import multiprocessing
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from omnigraph import graph as graphs
+from omnigraph.errors import BranchNotFound, OmnigraphError
+from omnigraph.history import intent as intents
+from omnigraph.history.branches import list_branches, open_line
+from omnigraph.history.commit import Commit
+from omnigraph.history.log import Log
+from omnigraph.history.manifest import manifest_exists, read_manifest
+from omnigraph.history.recover import recover
+from omnigraph.history.refs import find_ref
+from omnigraph.storage.effects import Effect, Fault
+from omnigraph.storage.layout import MAIN
+from omnigraph.storage.store import Store, open_store
+from tests.crash.verbs import EXIT, OVERDUE, VERBS, end_after, make_start, write_elsewhere
+from tests.rig.invariants import check_invariants, files
+from tests.rig.writes import append, read_rows, write
+
+How = Literal["exit", "before", "after"]
+HOWS: tuple[How, ...] = ("exit", "before", "after")
+_SPAWN = multiprocessing.get_context("spawn")
+_ID = re.compile(r"[0-9A-Z]{26}|[0-9a-f]{16,}|[0-9]{10,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Everything a reader sees: the rows and the history of every branch; None: no graph."""
+
+    rows: Any
+    history: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table."""
+
+    verb: str
+    at: int
+    effect: str
+    outcomes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        cells = "".join(f" {one:<18}" for one in self.outcomes)
+        return f"{self.verb:<18} {self.at:>2} {self.effect:<28}{cells}".rstrip()
+
+
+class Matrix:
+    """Cuts verbs off in copies of a few graphs below one directory."""
+
+    def __init__(self, place: Path, elsewhere: ProcessPoolExecutor) -> None:
+        self.place = place
+        self.elsewhere = elsewhere
+        self.count = 0
+
+    def rows(self, verb: str, hows: Sequence[How] = HOWS, every: int = 1) -> Iterator[Row]:
+        """The lines of a verb; with `every`, only each so many effects are cut."""
+        whole = self.copy(verb)
+        before = shape(whole)
+        effects = _effects(verb, whole)
+        after = shape(whole)
+        for at, effect in list(enumerate(effects, 1))[::every]:
+            outcomes = tuple(self.cut(verb, at, how, before, after) for how in hows)
+            yield Row(verb, at, f"{effect.kind} {_place(effect.target)}", outcomes)
+
+    def copy(self, verb: str) -> Path:
+        """A fresh copy of the graph that a verb starts from."""
+        self.count += 1
+        start = make_start(VERBS[verb].start, self.place)
+        return Path(shutil.copytree(start, self.place / f"{verb}-{self.count}"))
+
+    def cut(self, verb: str, at: int, how: How, before: Shape, after: Shape) -> str:
+        """Cut a verb off at one effect, and say what is left: at once, and when all is settled."""
+        root = self.copy(verb)
+        store = open_store(str(root), durability="os")
+        line = open_line(store, MAIN) if manifest_exists(store) else None
+        told = _end(verb, root, at) if how == "exit" else _fail(verb, store, at, how)
+        left = _which(shape(root), before, after)
+        commits = [] if line is None else [_next(line)]
+        _settle(root, store)
+        settled = _which(shape(root, {"next"}), before, after)
+        # A handle that was open goes on, and so does a process that knows nothing.
+        self.elsewhere.submit(write_elsewhere, str(root), "elsewhere").result()
+        check_invariants(root, acknowledged=commits)
+        _truth(told, left, settled)
+        shutil.rmtree(root)
+        return f"{left if left == settled else f'{left}>{settled}'} {told}"
+
+
+def shape(root: Path, ignored: set[str] = frozenset()) -> Shape:  # type: ignore[assignment]
+    """What a reader sees; rows and commits of `ignored` ids, added by the test, are left out."""
+    store = open_store(str(root))
+    if not manifest_exists(store):
+        return Shape(None, None)
+    rows, history = {}, {}
+    for name in list_branches(store):
+        state = read_manifest(store, find_ref(store, name).ulid).state
+        if not state.head.closed:
+            tables = {key: read_rows(store, one) for key, one in state.tables.items()}
+            rows[name] = {k: [r for r in v if r[0] not in ignored] for k, v in tables.items()}
+            line = list(Log(store, state).first_parents(state.head.commit_id))
+            history[name] = [one.operation for one in line if one.message not in ignored]
+    return Shape(rows, history)
+
+
+def _effects(verb: str, root: Path) -> list[Effect]:
+    store = open_store(str(root), durability="os")
+    with overdue(), store.effects.recorded() as seen:
+        VERBS[verb].run(store)
+    return seen
+
+
+def _end(verb: str, root: Path, at: int) -> str:
+    child = _SPAWN.Process(target=end_after, args=(verb, str(root), at))
+    child.start()
+    child.join()
+    assert child.exitcode == EXIT, f"{verb} {at}: ended with {child.exitcode}"
+    return ""
+
+
+def _fail(verb: str, store: Store, at: int, how: Literal["before", "after"]) -> str:
+    """Run a verb that fails, and say what its caller was told."""
+    with overdue(), store.effects.failing(Fault(at, how)):
+        try:
+            VERBS[verb].run(store)
+        except OmnigraphError as error:
+            return f"({error.effect})"
+        except OSError:
+            return "(unknown)"
+    return "(done)"
+
+
+def _next(line: Any) -> Commit:
+    from omnigraph.history.plan import Signature
+
+    commit = write(line, append({"next": 0}), signature=Signature(message="next"))
+    assert commit is not None
+    return commit
+
+
+def _settle(root: Path, store: Store) -> None:
+    """Open as the next process would, twice: the second time there is nothing left to do."""
+    if not manifest_exists(store):
+        return
+    with overdue():
+        graphs.open(root, durability="os")
+        for name in list_branches(store):
+            try:
+                open_line(store, name)
+            except BranchNotFound:
+                assert name not in list_branches(store)
+        before = files(store)
+        assert recover(store) == []
+        assert files(store) == before
+
+
+def _which(found: Shape, before: Shape, after: Shape) -> str:
+    if found == before:
+        return "before"
+    assert found == after, f"between: {found}\nbefore: {before}\nafter: {after}"
+    return "after"
+
+
+def _truth(told: str, left: str, settled: str) -> None:
+    """A failure without effect has none, for ever; what was done is there at once."""
+    if told == "(none)":
+        assert (left, settled) == ("before", "before")
+    if told == "(done)":
+        assert settled == "after"
+
+
+def _place(target: str) -> str:
+    """A name without what is new each time."""
+    return _ID.sub("*", target)
+
+
+@contextmanager
+def overdue() -> Iterator[None]:
+    """Every lease has run out, as if much time had passed."""
+    lease, intents.LEASE = intents.LEASE, OVERDUE
+    try:
+        yield
+    finally:
+        intents.LEASE = lease
+
+
+@contextmanager
+def another_process() -> Iterator[ProcessPoolExecutor]:
+    """A process beside this one that writes when it is asked to."""
+    with ProcessPoolExecutor(1, mp_context=_SPAWN) as pool:
+        yield pool
+
+
+def main(verbs: Sequence[str]) -> None:
+    """Print the table."""
+    with tempfile.TemporaryDirectory() as place, another_process() as pool:
+        matrix = Matrix(Path(place), pool)
+        for verb in verbs or VERBS:
+            for row in matrix.rows(verb):
+                print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
