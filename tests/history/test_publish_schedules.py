@@ -1,0 +1,398 @@
+"""Schedules that lost writes in earlier designs: each is shown with the rule and without it."""
+
+import shutil
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from lance.fragment import write_fragments
+
+from omnigraph import ids
+from omnigraph.errors import HistoryReclaimed, VersionConflict
+from omnigraph.history import log as logs
+from omnigraph.history import plan as plans
+from omnigraph.history import publish as publishing
+from omnigraph.history.branches import create_branch, delete_branch
+from omnigraph.history.commit import TableEntry
+from omnigraph.history.line import Line
+from omnigraph.history.log import Log, merge_bases
+from omnigraph.history.manifest import swap_state
+from omnigraph.history.plan import PublishPlan, SameContent, Signature, WriteTxn
+from omnigraph.history.publish import publish
+from omnigraph.storage import layout
+from omnigraph.storage import table as tables
+from omnigraph.storage.table import Staged, create_table, open_table
+from tests.history.apart import apart, held, people, version_file, write_while
+from tests.rig.writes import (
+    CITY,
+    PERSON,
+    append,
+    check_invariants,
+    init_small,
+    read_branch,
+    update,
+    write,
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    init_small(tmp_path / "g")
+    return tmp_path / "g"
+
+
+def _ids(line: Line) -> list[str]:
+    line.reload()
+    return [name for name, _ in read_branch(line)[PERSON]]
+
+
+def _outrun(root: Path, line: Line) -> None:
+    """Others publish four times, and all versions but the newest are deleted."""
+    other = apart(root)
+    for n in range(4):
+        write(other, append({f"other{n}": n}))
+    for version in range(1, other.base().version):
+        version_file(line, version).unlink()
+
+
+def test_a_number_that_is_free_again_is_not_taken_for_the_newest(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = apart(root)
+    with held(monkeypatch, lambda: _outrun(root, line)):
+        made = write(line, append({"mine": 1}))
+    assert made is not None
+    assert _ids(apart(root)) == ["mine", *(f"other{n}" for n in range(4))]
+    assert Log(line.store, line.base().state).find(made.id) is not None
+
+
+def test_without_the_look_at_the_end_it_would_be_lost(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = apart(root)
+    monkeypatch.setattr(publishing, "is_newest", lambda _: True)
+    with held(monkeypatch, lambda: _outrun(root, line)):
+        assert write(line, append({"mine": 1})) is not None
+    assert "mine" not in _ids(apart(root))
+
+
+def test_who_loses_builds_on_what_won(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "SEAL", 2)
+    line = apart(root)
+    won = [
+        write_while(line, people(1, n), partial(write, apart(root), people(1, 10 + n)))
+        for n in range(6)
+    ]
+    assert all(won)
+    assert len(_ids(line)) == 12
+    check_invariants(root, acknowledged=[one for one in won if one])
+
+
+def test_a_loser_that_keeps_its_first_tail_would_lose_the_winner(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first: dict[str, Any] = {}
+    real = publishing._next_state
+
+    def remembering(txn: WriteTxn, *rest: Any) -> Any:
+        state = real(txn, *rest)
+        tail = first.setdefault(txn.commit_id, state.tail)
+        return replace(state, tail=tail)
+
+    monkeypatch.setattr(publishing, "_next_state", remembering)
+    line = apart(root)
+    won: list[Any] = []
+    write_while(line, people(1), lambda: won.append(write(apart(root), people(1, 5))))
+    state = apart(root).reload().state
+    assert Log(line.store, state).find(won[0].id) is None
+
+
+def _rename_column(root: Path) -> None:
+    """Another writer drops the column `n` and adds `m`, which gets the same field id."""
+
+    def prepare(txn: WriteTxn) -> PublishPlan:
+        table = txn.table(PERSON)
+        schema = pa.schema([table.schema.field("id"), pa.field("m", pa.int64())])
+        rows = pa.table({"id": ["new"], "m": [5]}, schema=schema)
+        fragments = write_fragments(rows, str(root / "scratch"), schema=schema)
+        (old,) = fragments[0].files
+        place = Path(root, table.location, "data")
+        place.mkdir(exist_ok=True)
+        shutil.move(root / "scratch" / "data" / old.path, place / old.path)
+        operation = lance.LanceOperation.Overwrite(schema, fragments)
+        fields = tables.field_digest(table)
+        staged = Staged(table.location, operation, fields, rows=1)
+        return PublishPlan("schema_apply", {PERSON: staged}, epoch=0)
+
+    publish(apart(root), prepare)
+
+
+def _people_with_either_column(line: Line) -> list[dict[str, Any]]:
+    entry = line.reload().state.tables[PERSON]
+    table = open_table(line.store, entry.location, entry.lance_version)
+    found: list[dict[str, Any]] = table.dataset.to_table().to_pylist()
+    return sorted(found, key=lambda one: one["id"])
+
+
+def _append_secret(txn: WriteTxn) -> PublishPlan:
+    table = txn.table(PERSON)
+    rows = pa.table({"id": ["old"], "n": [42]})
+    if "n" not in table.schema.names:
+        rows = pa.table({"id": ["old"], "m": pa.array([None], pa.int64())})
+    staged = tables.stage_append(txn.store, table, rows)
+    return PublishPlan("insert", {PERSON: staged}, epoch=0)
+
+
+def _append_over_a_schema_change(root: Path) -> list[dict[str, Any]]:
+    line = apart(root)
+    changed: list[bool] = []
+
+    def prepare(txn: WriteTxn) -> PublishPlan:
+        made = _append_secret(txn)
+        if not changed:
+            changed.append(True)
+            _rename_column(root)
+        return made
+
+    publish(line, prepare)
+    return _people_with_either_column(line)
+
+
+def test_rows_of_an_older_schema_are_planned_again(root: Path) -> None:
+    assert _append_over_a_schema_change(root) == [
+        {"id": "new", "m": 5},
+        {"id": "old", "m": None},
+    ]
+
+
+def test_without_the_field_ids_a_value_would_move_to_another_column(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "field_digest", lambda _: "")
+    found = _append_over_a_schema_change(root)
+    assert {"id": "old", "m": 42} in found
+
+
+def _register_again(root: Path) -> None:
+    """Another writer drops the type and adds it again: the same columns in another directory."""
+
+    def drop(txn: WriteTxn) -> PublishPlan:
+        return PublishPlan("schema_apply", dropped=frozenset([PERSON]))
+
+    def add(txn: WriteTxn) -> PublishPlan:
+        old = lance_schema
+        location = layout.table_directory(PERSON, ids.new_ulid())
+        table = create_table(txn.store, location, old)
+        entry = TableEntry(PERSON, location, 1, table.version, txn.commit_id, 0, "main", 2)
+        return PublishPlan("schema_apply", registered={PERSON: entry})
+
+    other = apart(root)
+    lance_schema = WriteTxn(other.store, "main", other.base(), "", 0).table(PERSON).schema
+    publish(other, drop)
+    publish(other, add)
+
+
+def test_rows_of_a_dropped_table_are_not_carried_into_its_successor(root: Path) -> None:
+    line = apart(root)
+    write_while(line, append({"mine": 1}), lambda: _register_again(root))
+    assert _ids(line) == ["mine"]
+    check_invariants(root)
+
+
+def test_without_the_directory_they_would_be_and_could_not_be_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "replays", lambda *_: True)
+    line = apart(root)
+    write_while(line, append({"mine": 1}), lambda: _register_again(root))
+    with pytest.raises(pa.ArrowInvalid, match="Not found"):
+        _ids(line)
+
+
+def test_a_plan_that_touched_fragments_is_made_again(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = apart(root)
+    write(line, append({"a": 1, "b": 1}))
+    write_while(line, update({"a": 2}), lambda: write(apart(root), update({"b": 2})))
+    assert read_branch(line)[PERSON] == [("a", 2), ("b", 2)]
+    check_invariants(root)
+
+
+def test_replayed_all_the_same_it_would_undo_the_other(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "replays", lambda *_: True)
+    monkeypatch.setattr(publishing, "_holds", lambda *_: True)
+    line = apart(root)
+    write(line, append({"a": 1, "b": 1}))
+    write_while(line, update({"a": 2}), lambda: write(apart(root), update({"b": 2})))
+    assert sorted(read_branch(line)[PERSON]) != [("a", 2), ("b", 2)]
+
+
+def test_a_key_is_looked_for_in_every_attempt(root: Path) -> None:
+    line, signature = apart(root), Signature(key="k", request="r")
+    won: list[Any] = []
+    made = write_while(
+        line,
+        append({"mine": 1}),
+        lambda: won.append(write(apart(root), append({"first": 1}), signature=signature)),
+        signature=signature,
+    )
+    assert made == won[0]
+    assert _ids(line) == ["first"]
+
+
+def test_looked_for_only_once_it_would_be_written_twice(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "replayed", lambda *_: None)
+    line, signature = apart(root), Signature(key="k", request="r")
+    write_while(
+        line,
+        append({"mine": 1}),
+        lambda: write(apart(root), append({"first": 1}), signature=signature),
+        signature=signature,
+    )
+    assert _ids(line) == ["first", "mine"]
+
+
+def _seal_beside_an_abandoned_chunk(root: Path) -> Line:
+    """A sealer was cut off behind its chunk, the chunk is condemned, somebody seals, it goes."""
+    line = apart(root)
+    for n in range(2):
+        write(line, people(1, n))
+    state = line.base().state
+    end = state.tail[1].id
+    known, schema = Log(line.store, state).state_of(end)
+    abandoned = logs.write_chunk(line.store, state.tail[:2], logs.ChunkMap(end, known, schema))
+    write(line, people(1, 3))
+    line.store.objects.remove(abandoned.name)
+    return line
+
+
+def test_a_chunk_is_never_written_under_a_name_that_was_used(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "SEAL", 2)
+    line = _seal_beside_an_abandoned_chunk(root)
+    assert line.base().state.chunks
+    check_invariants(root)
+
+
+def test_named_by_its_content_it_would_be_swept_with_the_abandoned_one(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "SEAL", 2)
+    monkeypatch.setattr(layout, "chunk_name", lambda digest, _: f"{layout.COMMITS}/{digest}")
+    _seal_beside_an_abandoned_chunk(root)
+    state = apart(root).reload().state
+    with pytest.raises(HistoryReclaimed):
+        Log(apart(root).store, state).find("nothing")
+
+
+def _fence_and_sweep(root: Path, staged: list[Path]) -> None:
+    """A collector fences the branch, then deletes files that nothing names."""
+    other = apart(root)
+    state = other.reload().state
+    swap_state(other.store, other.base(), replace(state, head=replace(state.head, gc_epoch=1)))
+    for one in staged:
+        one.unlink()
+
+
+def _staged_files(root: Path) -> list[Path]:
+    return list(root.glob("nodes/*/data/*.lance"))
+
+
+def test_what_was_staged_before_a_fence_is_staged_again(root: Path) -> None:
+    line = apart(root)
+    write_while(line, append({"mine": 1}), lambda: _fence_and_sweep(root, _staged_files(root)))
+    assert _ids(line) == ["mine"]
+
+
+def test_without_the_epoch_the_state_would_name_a_swept_file(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "_holds", lambda *_: True)
+    line = apart(root)
+    write_while(line, append({"mine": 1}), lambda: _fence_and_sweep(root, _staged_files(root)))
+    with pytest.raises(pa.ArrowInvalid, match="Not found"):
+        _ids(line)
+
+
+def _merge_and_delete(root: Path, *, foreign: bool) -> tuple[Line, str]:
+    """Branch f writes, main takes its table over, f is deleted; gives main and the commit of f."""
+    main = apart(root)
+    create_branch(main.store, "f", main)
+    f = apart(root, "f")
+    made = write(f, append({"on-f": 1}))
+    assert made is not None
+    write(main, append({"on-main": 1}), [CITY])
+    theirs = f.base().state
+
+    def merge(txn: WriteTxn) -> PublishPlan:
+        return PublishPlan(
+            "merge",
+            adopted={PERSON: theirs.tables[PERSON]},
+            foreign=(made,) if foreign else (),
+            merged=made.id,
+        )
+
+    publish(main, merge)
+    delete_branch(main.store, "f")
+    return main, made.id
+
+
+def test_a_merged_commit_keeps_its_state_without_its_branch(root: Path) -> None:
+    main, merged = _merge_and_delete(root, foreign=True)
+    log = Log(main.store, main.reload().state)
+    tables_then, _ = log.state_of(merged)
+    entry = tables_then[PERSON]
+    assert open_table(main.store, entry.location, entry.lance_version).dataset.count_rows() == 1
+    base = merge_bases(log.ancestors(main.base().state.head.commit_id), log.ancestors(merged))
+    assert base == (merged,)
+    check_invariants(root)
+
+
+def test_not_brought_along_it_would_be_gone_with_its_branch(root: Path) -> None:
+    main, merged = _merge_and_delete(root, foreign=False)
+    with pytest.raises(KeyError):
+        Log(main.store, main.reload().state).state_of(merged)
+
+
+def _same_number_other_content(root: Path) -> tuple[Line, SameContent]:
+    """Main shows version 2 of a table, then takes over another version 2 from a branch."""
+    main = apart(root)
+    create_branch(main.store, "f", main)
+    f = apart(root, "f")
+    theirs = write(f, append({"on-f": 1}))
+    write(main, append({"on-main": 1}))
+    shown = main.base().state.tables[PERSON]
+    adopted = f.base().state.tables[PERSON]
+    assert theirs is not None
+    assert (shown.version, shown.content_id) != (adopted.version, adopted.content_id)
+    assert shown.version == adopted.version == 2
+    plan = PublishPlan("merge", adopted={PERSON: adopted}, foreign=(theirs,), merged=theirs.id)
+    publish(main, lambda _: plan)
+    return main, SameContent(PERSON, shown.content_id, shown.version)
+
+
+def test_two_contents_of_one_number_are_told_apart(root: Path) -> None:
+    main, condition = _same_number_other_content(root)
+    with pytest.raises(VersionConflict):
+        write(main, update({"on-f": 2}), conditions=[condition])
+
+
+def test_by_its_number_alone_a_stale_write_would_pass(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(self: SameContent, txn: WriteTxn) -> None:
+        assert txn.base.state.tables[self.key].version == self.version
+
+    monkeypatch.setattr(plans.SameContent, "check", check)
+    main, condition = _same_number_other_content(root)
+    assert write(main, update({"on-f": 2}), conditions=[condition]) is not None
