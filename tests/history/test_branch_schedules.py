@@ -1,0 +1,358 @@
+"""Schedules around branches: deleted, made again, forked while their source moves, swept."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph.errors import AlreadyExists, BranchNotFound, ReadSetConflict
+from omnigraph.history import branches, intent, publish, refs
+from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
+from omnigraph.history.line import Line
+from omnigraph.history.log import Log
+from omnigraph.history.manifest import create_manifest, read_manifest, swap_state
+from omnigraph.history.plan import Signature
+from omnigraph.history.snapshot import find_commit
+from omnigraph.storage import layout
+from omnigraph.storage.cell import LostSwap
+from omnigraph.storage.store import Store, open_store
+from tests.history.apart import apart, once, people, version_file, write_while
+from tests.rig.writes import (
+    PERSON,
+    append,
+    check_invariants,
+    init_small,
+    read_branch,
+    read_graph,
+    rewrite,
+    write,
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    store = init_small(tmp_path / "g")
+    main = open_line(store, "main")
+    write(main, append({"base": 0}))
+    create_branch(store, "f", main)
+    return tmp_path / "g"
+
+
+def _delete(root: Path, name: str = "f") -> None:
+    delete_branch(open_store(str(root), durability="os"), name)
+
+
+def _create(root: Path, name: str = "f") -> Line:
+    store = open_store(str(root), durability="os")
+    return create_branch(store, name, apart(root))
+
+
+def _recreate(root: Path) -> None:
+    _delete(root)
+    _create(root)
+
+
+def test_a_stale_writer_learns_that_its_branch_was_deleted(root: Path) -> None:
+    line = apart(root, "f")
+    with pytest.raises(ReadSetConflict) as caught:
+        write_while(line, people(1), lambda: _delete(root))
+    assert caught.value.member == "branch"
+    assert "f" not in list_branches(line.store)
+
+
+def test_without_the_closing_version_it_would_be_acknowledged(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(branches, "_close", lambda *_: False)
+    line = apart(root, "f")
+    assert write_while(line, people(1), lambda: _delete(root)) is not None
+    assert "f" not in list_branches(line.store)
+
+
+def test_a_stale_writer_does_not_reach_the_next_branch_of_that_name(root: Path) -> None:
+    line = apart(root, "f")
+    with pytest.raises(ReadSetConflict):
+        write_while(line, people(1), lambda: _recreate(root))
+    assert read_graph(root)["f"][PERSON] == [("base", 0)]
+    with pytest.raises(ReadSetConflict):
+        write(line, people(1))
+    check_invariants(root)
+
+
+def test_in_a_directory_of_the_same_name_it_would(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = apart(root, "f")
+    write(line, append({"old": 1}))
+    real = branches._intent
+    monkeypatch.setattr(branches, "_intent", lambda *a: replace(real(*a), creates=line.ulid))
+
+    def again() -> None:
+        _delete(root)
+        shutil.rmtree(root / layout.manifest_directory(line.ulid))
+        new = _create(root)
+        write(Line(open_store(str(root)), "f", new.ulid), append({"new": 1}))
+
+    assert write_while(line, people(1), again) is not None
+    assert "old" in dict(read_graph(root)["f"][PERSON])
+
+
+def _sweep_closed(root: Path, line: Line, *, tombstone: bool) -> None:
+    """Delete a branch and everything of its manifest, with or without the closing version."""
+    _delete(root)
+    store = open_store(str(root))
+    newest = read_manifest(store, line.ulid)
+    directory = root / layout.manifest_directory(line.ulid)
+    kept = {version_file(line, newest.version)} if tombstone else set()
+    if tombstone:
+        for fragment in newest.cell.dataset.get_fragments():
+            kept |= {directory / "data" / one.path for one in fragment.metadata.files}
+    for one in directory.rglob("*"):
+        if one.is_file() and one not in kept:
+            one.unlink()
+
+
+def test_the_closing_version_stops_a_writer_after_everything_else_was_swept(root: Path) -> None:
+    line = apart(root, "f")
+    with pytest.raises(ReadSetConflict):
+        write_while(line, people(1), lambda: _sweep_closed(root, line, tombstone=True))
+
+
+def test_swept_with_the_rest_its_number_would_be_free_again(root: Path) -> None:
+    line = apart(root, "f")
+    made = write_while(line, people(1), lambda: _sweep_closed(root, line, tombstone=False))
+    assert made is not None
+    assert "f" not in list_branches(line.store)
+
+
+def test_a_missing_chunk_of_a_deleted_branch_says_that_it_was_deleted(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from omnigraph.history import log as logs
+
+    monkeypatch.setattr(logs, "SEAL", 2)
+    line = apart(root, "f")
+
+    def seal_delete_sweep() -> None:
+        other = apart(root, "f")
+        for n in range(4):
+            write(other, people(1, 10 + n))
+        _delete(root)
+        for one in (root / layout.COMMITS).iterdir():
+            one.unlink()
+
+    with pytest.raises(ReadSetConflict):
+        write_while(line, people(1), seal_delete_sweep)
+
+
+def _late_release(root: Path) -> None:
+    """A deletion that stalled before it closed the name wakes when the name is open again."""
+    store = open_store(str(root), durability="os")
+    old = refs.find_ref(store, "f")
+    _delete(root)
+    _create(root)
+    write(apart(root, "f"), people(1))
+    refs.release(store, old)
+
+
+def test_a_late_deletion_does_not_touch_the_successor(root: Path) -> None:
+    _late_release(root)
+    assert read_graph(root)["f"][PERSON] == [("base", 0), ("p0", 0)]
+
+
+def test_deleting_a_name_would_take_it_from_the_successor(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def release(store: Store, ref: refs.Ref) -> None:
+        for one in store.objects.list(layout.ref_name(ref.name, 0).rpartition("/")[0]):
+            store.objects.remove(one.name)
+
+    monkeypatch.setattr(refs, "release", release)
+    _late_release(root)
+    assert "f" not in read_graph(root)
+
+
+def _sweep(root: Path) -> None:
+    """Delete every table version that no branch and no intent names."""
+    store = open_store(str(root))
+    named: set[tuple[str, int]] = set()
+    for name in list_branches(store):
+        state = read_manifest(store, refs.find_ref(store, name).ulid).state
+        named |= {(one.location, one.lance_version) for one in state.tables.values()}
+    for found in store.objects.list(layout.INTENTS):
+        facts = store.objects.read_json(found.name) or {}
+        if not found.name.endswith(".json"):
+            continue
+        state = read_manifest(store, facts["branch_ulid"]).state
+        tables, _ = Log(store, state).state_of(facts["base_commit"])
+        named |= {(one.location, one.lance_version) for one in tables.values()}
+    for one in root.glob("nodes/*/_versions/d*.manifest"):
+        location = str(one.parent.parent.relative_to(root))
+        if (location, int(one.name[1:].removesuffix(".manifest"))) not in named:
+            one.unlink()
+
+
+def _fork_while_swept(root: Path, monkeypatch: pytest.MonkeyPatch) -> Line:
+    """The source moves on and is swept when the state is read and nothing is named yet."""
+    real = create_manifest
+
+    def wrapped(*args: Any) -> Any:
+        other = apart(root)
+        write(other, people(1))
+        write(other, rewrite())
+        _sweep(root)
+        return real(*args)
+
+    monkeypatch.setattr(branches, "create_manifest", wrapped)
+    return _create(root, "g")
+
+
+def test_a_fork_is_protected_while_its_source_moves_on(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _delete(root)
+    _fork_while_swept(root, monkeypatch)
+    assert read_graph(root)["g"][PERSON] == [("base", 0)]
+    check_invariants(root)
+
+
+def test_without_an_intent_a_fork_would_name_what_was_swept(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _delete(root)
+    monkeypatch.setattr(intent, "arm", lambda *_: None)
+    monkeypatch.setattr(intent, "decide", lambda *_: "publish")
+    _fork_while_swept(root, monkeypatch)
+    with pytest.raises(FileNotFoundError):
+        read_graph(root)
+
+
+@pytest.mark.parametrize("moves", [1, 3, 100])
+def test_a_source_that_moves_while_it_is_forked_is_forked_all_the_same(
+    root: Path, monkeypatch: pytest.MonkeyPatch, moves: int
+) -> None:
+    real, left = intent.arm, list(range(moves))
+
+    def arm(store: Store, one: intent.Intent) -> None:
+        if left:
+            write(apart(root), people(1, left.pop()))
+        real(store, one)
+
+    monkeypatch.setattr(intent, "arm", arm)
+    source = apart(root)
+    made = create_branch(source.store, "g", source)
+    state = made.base().state
+    assert Log(made.store, state).find(state.head.commit_id) is not None
+    rows = read_branch(apart(root, "g"))[PERSON]
+    assert ("base", 0) in rows
+    assert state.tables[PERSON].rows == len(rows)
+    check_invariants(root)
+
+
+def _cut_off_deletion(root: Path, name: str = "f") -> None:
+    """A deletion that ended between the closing version and the name."""
+    store = open_store(str(root), durability="os")
+    branches._close(store, apart(root, name))
+
+
+def test_a_name_left_behind_is_closed_by_whoever_meets_it(root: Path) -> None:
+    _cut_off_deletion(root)
+    with pytest.raises(BranchNotFound):
+        open_line(open_store(str(root)), "f")
+    assert list_branches(open_store(str(root))) == ["main"]
+
+
+def test_a_name_left_behind_is_free_for_a_new_branch(root: Path) -> None:
+    _cut_off_deletion(root)
+    _create(root)
+    assert read_graph(root)["f"][PERSON] == [("base", 0)]
+    assert refs.find_ref(open_store(str(root)), "f").number == 3
+
+
+def test_a_name_left_behind_does_not_block_names_below_it(root: Path) -> None:
+    _cut_off_deletion(root)
+    _create(root, "f/a")
+    assert list_branches(open_store(str(root))) == ["f/a", "main"]
+
+
+def test_a_second_deletion_helps_and_then_finds_nothing(root: Path) -> None:
+    _cut_off_deletion(root)
+    with pytest.raises(BranchNotFound):
+        _delete(root)
+    assert list_branches(open_store(str(root))) == ["main"]
+
+
+def test_a_name_left_behind_is_no_obstacle_for_finding_a_commit(root: Path) -> None:
+    made = write(apart(root, "f"), people(1))
+    assert made is not None
+    _create(root, "z")
+    late = write(apart(root, "z"), people(1))
+    assert late is not None
+    _cut_off_deletion(root)
+    store = open_store(str(root))
+    assert find_commit(store, open_line(store, "main"), late.id)[2] == late
+
+
+def test_two_names_one_above_the_other_never_both_stay(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _delete(root)
+    real = create_manifest
+    race = once(lambda: _create(root, "r/a"))
+
+    def wrapped(*args: Any) -> Any:
+        race()
+        return real(*args)
+
+    monkeypatch.setattr(branches, "create_manifest", wrapped)
+    with pytest.raises(AlreadyExists):
+        _create(root, "r")
+    assert list_branches(open_store(str(root))) == ["main", "r/a"]
+    check_invariants(root)
+
+
+def test_a_closing_that_loses_to_writers_goes_on(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = [1, 2, 3]
+
+    def losing(*args: Any) -> Any:
+        if lost:
+            write(apart(root, "f"), people(1, lost.pop()))
+            raise LostSwap
+        return swap_state(*args)
+
+    monkeypatch.setattr(branches, "swap_state", losing)
+    _delete(root)
+    assert not lost
+    assert "f" not in list_branches(open_store(str(root)))
+
+
+def test_a_fork_of_an_old_commit_shows_only_what_it_stands_on(root: Path) -> None:
+    main = apart(root)
+    signature = Signature(key="k", request="r")
+    old = main.base().state.head.commit_id
+    later = write(main, people(1), signature=signature)
+    assert later is not None
+    create_branch(main.store, "g", main, commit_id=old)
+    g = apart(root, "g")
+    log = Log(g.store, g.base().state)
+    assert log.find(later.id) is not None  # the log may hold more
+    assert later.id not in log.ancestors(old)
+    again = write(g, people(1), signature=signature)
+    assert again is not None
+    assert again.id != later.id
+    assert again.parent == old
+    check_invariants(root)
+
+
+def test_the_head_decides_what_a_state_is_not_the_number(root: Path) -> None:
+    assert publish.ATTEMPTS == 5
+    a, b = apart(root, "f"), apart(root)
+    write(a, people(1, 1))
+    write(b, people(1, 2))
+    one, two = (each.base().state.tables[PERSON] for each in (a, b))
+    assert one.version == two.version
+    assert one.content_id != two.content_id
