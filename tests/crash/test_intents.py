@@ -1,0 +1,511 @@
+"""Long operations that outlive their owner: published once or refused, decided once, recorded once.
+
+The owner and the one who finishes for it are two stores in one process; they share no line, since
+their stores promise different durability.
+"""
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph import graph as graphs
+from omnigraph import ids
+from omnigraph.errors import (
+    ConcurrentCommit,
+    KeyConflict,
+    ReadSetConflict,
+    RecoveryRequired,
+    StorageError,
+    VersionConflict,
+)
+from omnigraph.history import intent as intents
+from omnigraph.history import long, recover
+from omnigraph.history.audit import list_outcomes
+from omnigraph.history.branches import create_branch, delete_branch
+from omnigraph.history.line import Line
+from omnigraph.history.manifest import swap_state
+from omnigraph.history.plan import PublishPlan, Signature, WriteTxn
+from omnigraph.storage import layout
+from omnigraph.storage.effects import Fault
+from omnigraph.storage.store import Store
+from tests.crash.matrix import overdue
+from tests.rig.invariants import check_invariants, files
+from tests.rig.writes import (
+    PERSON,
+    append,
+    delete,
+    init_small,
+    line_at,
+    plan,
+    read_branch,
+    update,
+    write,
+    write_long,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Two:
+    """Two processes at one graph, as good as."""
+
+    root: Path
+    owner: Line
+    other: Line
+
+    def people(self) -> list[tuple[str, int]]:
+        return read_branch(self.other)[PERSON]
+
+    def kinds(self) -> list[str]:
+        return [one.kind for one in list_outcomes(self.other.store)]
+
+    def recover(self) -> None:
+        with overdue():
+            recover.recover(self.other.store)
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Two:
+    """A small graph with one person, and two lines of its main branch."""
+    root = tmp_path / "graph"
+    init_small(root)
+    owner, other = line_at(root, durability="os"), line_at(root, durability="fsync")
+    assert owner is not other
+    write(owner, append({"a": 1}))
+    return Two(root, owner, other)
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, name: str, before: Callable[[], object]) -> None:
+    """Let something happen once, right before the owner of an operation calls `intents.<name>`."""
+    real: Callable[..., Any] = getattr(intents, name)
+    owner = threading.current_thread()
+    done: list[bool] = []
+
+    def wrapped(*args: Any) -> Any:
+        if not done and threading.current_thread() is owner:
+            done.append(True)
+            before()
+        return real(*args)
+
+    monkeypatch.setattr(intents, name, wrapped)
+
+
+def confirmed(two: Two, rows: dict[str, int]) -> tuple[intents.Intent, PublishPlan]:
+    """An operation that its owner confirmed and then forgot."""
+    seen: list[PublishPlan] = []
+
+    def stage(txn: WriteTxn) -> PublishPlan | None:
+        staged = plan(txn, append(rows))
+        if staged is not None:
+            seen.append(staged)
+        return staged
+
+    # The intent, one staged table, the confirmation; the fourth effect is the verdict.
+    with two.owner.store.effects.failing(Fault(4, "before")), pytest.raises(RecoveryRequired):
+        long.publish_long(two.owner, "load", stage, Signature(actor="ann"))
+    (pending,) = intents.listing(two.owner.store).pending
+    assert pending.confirmed
+    return pending.intent, seen[0]
+
+
+def fence(line: Line) -> None:
+    """What a collector does to a branch before it sweeps."""
+    base = line.refresh()
+    head = replace(base.state.head, gc_epoch=base.state.head.gc_epoch + 1, nonce=ids.nonce())
+    line.advance(swap_state(line.store, base, replace(base.state, head=head)))
+
+
+def test_a_finished_operation_is_not_published_again_by_its_owner(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def finished_and_built_on() -> None:
+        two.recover()
+        write(two.other, append({"later": 3}))
+
+    meanwhile(monkeypatch, "decide", finished_and_built_on)
+    commit = write_long(two.owner, append({"big": 2}))
+    assert commit is not None
+    assert two.people() == [("a", 1), ("big", 2), ("later", 3)]
+    assert two.kinds() == ["finished"]
+    check_invariants(two.root, acknowledged=[commit])
+
+
+def test_an_owner_that_sleeps_after_the_verdict_finds_its_commit(two: Two) -> None:
+    intent, staged = confirmed(two, {"big": 2})
+    assert intents.decide(two.owner.store, intent, "publish") == "publish"
+    two.recover()
+    write(two.other, append({"later": 3}))
+    commit = long.finish(two.owner, intent, lambda _: staged)
+    assert (commit.id, commit.actor, commit.created_at) == (
+        intent.commit_id,
+        "ann",
+        intent.created_at,
+    )
+    assert two.people() == [("a", 1), ("big", 2), ("later", 3)]
+    check_invariants(two.root, acknowledged=[commit])
+
+
+def test_without_the_look_for_the_commit_every_row_is_there_twice(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The schedule above, with the rule taken away: it is the rule that holds it."""
+    intent, staged = confirmed(two, {"big": 2})
+    two.recover()
+    monkeypatch.setattr(long, "find", lambda *_: None)
+    naive = replace(staged, requirements=())  # ids are fresh: nobody looks for them
+    with pytest.raises(ConcurrentCommit):
+        long.finish(two.owner, intent, lambda _: naive)
+    assert [row for row, _ in two.people()].count("big") == 2
+
+
+def test_a_finisher_repeats_the_checks_on_the_state_it_finds(two: Two) -> None:
+    confirmed(two, {"big": 2})
+    write(two.other, append({"big": 9}))
+    two.recover()
+    assert two.people() == [("a", 1), ("big", 9)]
+    assert two.kinds() == ["refused"]
+    assert two.other.refresh().state.tail[-1].operation == "refused"
+    check_invariants(two.root)
+
+
+def test_an_owner_repeats_the_checks_on_the_state_it_finds(two: Two) -> None:
+    def stage(txn: WriteTxn) -> PublishPlan | None:
+        staged = plan(txn, append({"big": 2}))
+        write(two.other, append({"big": 9}))
+        return staged
+
+    with pytest.raises(KeyConflict):
+        long.publish_long(two.owner, "load", stage, Signature())
+    assert two.people() == [("a", 1), ("big", 9)]
+    check_invariants(two.root)
+
+
+def test_a_refused_operation_is_not_published_by_who_had_read_it_before(two: Two) -> None:
+    intent, staged = confirmed(two, {"ghost": 2})
+    assert intents.decide(two.owner.store, intent, "publish") == "publish"
+    write(two.other, append({"ghost": 9}))
+    with pytest.raises(KeyConflict):
+        long.finish(two.owner, intent, lambda _: staged)
+    # What it clashed with goes, and only then the finisher wakes.
+    write(two.other, delete(["ghost"]))
+    with pytest.raises(ReadSetConflict):
+        long.finish(two.other, intent, lambda _: staged)
+    assert two.people() == [("a", 1)]
+    check_invariants(two.root)
+
+
+def test_without_the_refusal_a_failure_becomes_a_commit(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The schedule above, with the rule taken away."""
+    intent, staged = confirmed(two, {"ghost": 2})
+    write(two.other, append({"ghost": 9}))
+    with monkeypatch.context() as patch, pytest.raises(KeyConflict):
+        patch.setattr(long, "refuse", lambda *_: None)
+        long.finish(two.owner, intent, lambda _: staged)
+    write(two.other, delete(["ghost"]))
+    long.finish(two.other, intent, lambda _: staged)
+    assert ("ghost", 2) in two.people()
+
+
+def test_who_refuses_while_another_publishes_hears_what_stands(two: Two) -> None:
+    intent, staged = confirmed(two, {"big": 2})
+    commit = long.finish(two.other, intent, lambda _: staged)
+    assert long.refuse(two.owner, intent) == commit
+    assert two.people() == [("a", 1), ("big", 2)]
+    check_invariants(two.root, acknowledged=[commit])
+
+
+def test_a_discarded_operation_is_not_revived_by_a_new_verdict(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def discard() -> None:
+        (one,) = intents.listing(two.other.store).pending
+        store = two.other.store
+        store.objects.create_json(
+            layout.intent_name(one.intent.id, "verdict"), {"verdict": "discard"}
+        )
+        intents.retire(store, one.intent)
+
+    meanwhile(monkeypatch, "decide", discard)
+    with pytest.raises(ConcurrentCommit, match="discarded"):
+        write_long(two.owner, append({"big": 2}))
+    assert two.people() == [("a", 1)]
+    check_invariants(two.root)
+
+
+def test_an_intent_is_removed_before_its_verdict(two: Two) -> None:
+    with two.owner.store.effects.recorded() as seen:
+        write_long(two.owner, append({"big": 2}))
+    removed = [one.target.rpartition(".")[2] for one in seen if one.kind == "remove"]
+    assert removed == ["json", "confirmed", "lease", "verdict"]
+
+
+@pytest.mark.parametrize("who", ["owner", "finisher"])
+def test_a_fence_does_not_keep_a_confirmed_operation_from_its_end(two: Two, who: str) -> None:
+    if who == "finisher":
+        confirmed(two, {"big": 2})
+        fence(two.other)
+        two.recover()
+    else:
+
+        def stage(txn: WriteTxn) -> PublishPlan | None:
+            staged = plan(txn, append({"big": 2}))
+            fence(two.other)
+            return staged
+
+        long.publish_long(two.owner, "load", stage, Signature())
+    assert two.people() == [("a", 1), ("big", 2)]
+    check_invariants(two.root)
+
+
+def test_a_busy_branch_makes_an_operation_try_again_not_give_up(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from omnigraph.history import publish
+
+    monkeypatch.setattr(publish, "ATTEMPTS", 1)
+    real = swap_state
+    lost: list[int] = []
+
+    def busy(*args: Any) -> Any:
+        if threading.current_thread().name == "MainThread" and len(lost) < 3:
+            lost.append(1)
+            base = two.other.refresh()
+            head = replace(base.state.head, nonce=ids.nonce())
+            two.other.advance(real(two.other.store, base, replace(base.state, head=head)))
+        return real(*args)
+
+    monkeypatch.setattr(publish, "swap_state", busy)
+    assert write_long(two.owner, append({"big": 2})) is not None
+    assert two.people() == [("a", 1), ("big", 2)]
+
+
+def test_two_finishers_at_once_make_one_commit_and_one_record(two: Two) -> None:
+    confirmed(two, {"big": 2})
+    failed: list[BaseException] = []
+
+    def finish(store: Store) -> None:
+        try:
+            recover.recover(store)
+        except BaseException as error:
+            failed.append(error)
+
+    with overdue():
+        stores = [two.owner.store, two.other.store, two.owner.store, two.other.store]
+        threads = [threading.Thread(target=finish, args=(one,)) for one in stores]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+    assert failed == []
+    assert two.people() == [("a", 1), ("big", 2)]
+    assert two.kinds() == ["finished"]
+    check_invariants(two.root)
+
+
+def test_an_operation_on_a_deleted_branch_is_discarded(two: Two) -> None:
+    line = create_branch(two.owner.store, "side", two.owner)
+    confirmed(replace(two, owner=line), {"big": 2})
+    delete_branch(two.other.store, "side")
+    two.recover()
+    assert two.kinds() == ["discarded"]
+    assert "side" not in graphs.open(two.root).branches
+    check_invariants(two.root)
+
+
+def test_an_operation_on_a_dropped_table_is_refused(two: Two) -> None:
+    from omnigraph.history.publish import publish
+
+    confirmed(two, {"big": 2})
+    publish(two.other, lambda _: PublishPlan("schema", dropped=frozenset({PERSON})))
+    two.recover()
+    assert two.kinds() == ["refused"]
+    assert intents.listing(two.other.store).pending == ()
+
+
+def test_a_living_owner_is_left_alone(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intents, "RENEWAL", 0.001)
+
+    def stage(txn: WriteTxn) -> PublishPlan | None:
+        (before,) = intents.listing(txn.store).pending
+        old = before.alive_at.timestamp() - 3600
+        os.utime(two.root / layout.intent_name(before.intent.id), (old, old))
+        while not (two.root / layout.intent_name(before.intent.id, "lease")).exists():
+            threading.Event().wait(0.001)
+        assert recover.recover(two.other.store) == []
+        return plan(txn, append({"big": 2}))
+
+    assert long.publish_long(two.owner, "load", stage, Signature()) is not None
+    check_invariants(two.root)
+
+
+def test_an_owner_whose_lease_ran_out_is_discarded_and_told(two: Two) -> None:
+    def stage(txn: WriteTxn) -> PublishPlan | None:
+        staged = plan(txn, append({"big": 2}))
+        two.recover()
+        return staged
+
+    with pytest.raises(ConcurrentCommit, match="discarded"):
+        long.publish_long(two.owner, "load", stage, Signature())
+    assert two.people() == [("a", 1)]
+    assert two.kinds() == ["discarded"]
+
+
+def test_a_failure_while_staging_leaves_nothing(two: Two) -> None:
+    with pytest.raises(ZeroDivisionError):
+        long.publish_long(two.owner, "load", lambda _: 1 / 0, Signature())  # type: ignore[arg-type, return-value]
+    check_invariants(two.root)
+
+
+def test_an_intent_that_cannot_be_written_aborts_the_operation(two: Two) -> None:
+    with two.owner.store.effects.failing(Fault(1, "before")), pytest.raises(OSError, match="fault"):
+        write_long(two.owner, append({"big": 2}))
+    assert write(two.owner, append({"next": 1})) is not None
+    check_invariants(two.root)
+
+
+def test_an_intent_that_cannot_be_removed_is_a_warning(
+    two: Two, caplog: pytest.LogCaptureFixture
+) -> None:
+    # The intent, the rows, the confirmation, the verdict, the table, the state, the swap.
+    with caplog.at_level(logging.WARNING), two.owner.store.effects.failing(Fault(8, "before")):
+        commit = write_long(two.owner, append({"big": 2}))
+    assert commit is not None
+    assert "could not be removed" in caplog.text
+    two.recover()
+    assert two.kinds() == ["finished"]
+    check_invariants(two.root, acknowledged=[commit])
+
+
+def test_a_failure_after_the_confirmation_says_that_recovery_decides(two: Two) -> None:
+    with (
+        two.owner.store.effects.failing(Fault(5, "before")),
+        pytest.raises(RecoveryRequired) as caught,
+    ):
+        write_long(two.owner, append({"big": 2}))
+    assert (caught.value.effect, caught.value.retryable) == ("unknown", "after_recovery")
+    assert two.people() == [("a", 1)]
+    two.recover()
+    assert two.people() == [("a", 1), ("big", 2)]
+    check_invariants(two.root)
+
+
+def damage(root: Path, body: bytes) -> Path:
+    """An unfinished operation whose record is not what it should be."""
+    path = root / layout.intent_name("01J00000000000000000000000")
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(body)
+    return path
+
+
+BAD = {
+    "torn": b"",
+    "no object": b"[]",
+    "cut": b'{"schema_version": 1, "operation_id',
+    "members missing": b'{"schema_version": 1, "operation_id": "01J00000000000000000000000"}',
+}
+
+
+@pytest.mark.parametrize("body", BAD.values(), ids=BAD.keys())
+def test_a_corrupt_intent_is_refused_and_kept(two: Two, body: bytes) -> None:
+    path = damage(two.root, body)
+    with pytest.raises(StorageError) as caught:
+        graphs.open(two.root)
+    assert (caught.value.kind, caught.value.effect) == ("permanent", "none")
+    assert path.read_bytes() == body
+    before = files(two.owner.store)
+    assert graphs.open(two.root, read_only=True).table("Person").count_rows() == 1
+    assert files(two.owner.store) == before
+
+
+def test_an_intent_of_a_newer_release_is_refused_with_advice(two: Two) -> None:
+    body = json.dumps({"schema_version": 99, "operation_id": "01J00000000000000000000000"})
+    path = damage(two.root, body.encode())
+    with pytest.raises(StorageError, match="another release") as caught:
+        graphs.open(two.root)
+    assert "upgrade" in (caught.value.hint or "")
+    assert path.read_text() == body
+    assert graphs.open(two.root, read_only=True).table("Person").count_rows() == 1
+
+
+def test_a_damaged_confirmation_is_loud_and_kept(two: Two) -> None:
+    intent, _ = confirmed(two, {"big": 2})
+    path = two.root / layout.intent_name(intent.id, "confirmed")
+    path.write_bytes(b'{"operation": "load"}')
+    with overdue(), pytest.raises(StorageError, match="cannot be read"):
+        graphs.open(two.root)
+    assert path.exists()
+
+
+def test_parts_without_their_intent_go_when_they_are_old(two: Two) -> None:
+    store = two.owner.store
+    for part in ("confirmed", "lease", "verdict"):
+        store.objects.create_json(layout.intent_name("01J00000000000000000000000", part), {})
+    store.objects.create_bytes(f"{layout.INTENTS}/clock-01J00000000000000000000000.tick", b"")
+    (two.root / layout.INTENTS / "notes.txt").write_text("not ours")
+    recover.recover(store)
+    assert len(store.objects.list(layout.INTENTS)) == 5
+    two.recover()
+    assert [one.name for one in store.objects.list(layout.INTENTS)] == ["__recovery/notes.txt"]
+
+
+def test_the_look_is_due_at_open_and_then_every_few_seconds(two: Two) -> None:
+    with ids.fixed() as clock, overdue():
+        graph = graphs.open(two.root, durability="fsync")
+        confirmed(two, {"big": 2})
+        write(graph._line, append({"one": 1}))
+        assert two.kinds() == []
+        clock.advance(seconds=recover.INTERVAL - 0.1)
+        write(graph._line, append({"two": 2}))
+        assert two.kinds() == []
+        clock.advance(seconds=0.2)
+        write(graph._line, append({"three": 3}))
+        assert two.kinds() == ["finished"]
+    check_invariants(two.root)
+
+
+def test_a_listing_that_fails_when_it_is_due_is_loud_and_due_again(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StorageError("no listing", kind="transient", effect="none")
+
+    with ids.fixed() as clock:
+        graph = graphs.open(two.root, durability="fsync")
+        clock.advance(minutes=1)
+        with monkeypatch.context() as patch:
+            patch.setattr(intents, "listing", fail)
+            for _ in range(2):
+                with pytest.raises(StorageError, match="no listing"):
+                    write(graph._line, append({"one": 1}))
+            with pytest.raises(StorageError, match="no listing"):
+                graphs.open(two.root)
+        assert write(graph._line, append({"one": 1})) is not None
+
+
+def test_a_repeated_long_operation_gives_the_commit_of_its_key(two: Two) -> None:
+    signature = Signature(key="once", request="r")
+    first = write_long(two.owner, append({"big": 2}), signature=signature)
+    again = write_long(two.other, append({"bigger": 2}), signature=signature)
+    assert first == again
+    assert two.people() == [("a", 1), ("big", 2)]
+    check_invariants(two.root)
+
+
+def test_strict_operations_are_refused_after_a_logical_change(two: Two) -> None:
+    def stage(txn: WriteTxn) -> PublishPlan | None:
+        staged = plan(txn, update({"a": 5}))
+        write(two.other, append({"b": 2}))
+        return staged
+
+    with pytest.raises(VersionConflict):
+        long.publish_long(two.owner, "load", stage, Signature())
+    assert two.people() == [("a", 1), ("b", 2)]
+    check_invariants(two.root)
