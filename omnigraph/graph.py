@@ -215,15 +215,19 @@ class Branches:
 
     graph: Graph
 
-    def __iter__(self) -> Iterator[str]:
+    def names(self) -> list[str]:
+        """All names, sorted: one listing."""
         self.graph._open()
-        return iter(branches.list_branches(self.graph._store))
+        return branches.list_branches(self.graph._store)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
 
     def __len__(self) -> int:
-        return len(list(iter(self)))
+        return len(self.names())
 
     def __contains__(self, name: object) -> bool:
-        return name in list(iter(self))
+        return name in self.names()
 
     def __getitem__(self, name: str) -> Ref:
         """Where a branch came from: its ULID, parent and fork commit."""

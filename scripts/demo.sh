@@ -46,5 +46,5 @@ if [[ $status -ne 1 ]]; then
 fi
 
 heading 'Not built yet' \
-    'Today the two languages work. Storage, the query engine, branches, merges and the Spark pipeline come next.'
+    'The query engine, merges and the Spark pipeline come next.'
 echo 'Read on: README.md, docs/tutorial/README.md, ARCHITECTURE.md'

@@ -70,7 +70,7 @@ def list_(uri: str | None, store: str | None) -> None:
     root = address(uri, store, way="--uri")
     from omnigraph.graph import open as open_graph
 
-    names = list(open_graph(root.uri, read_only=True).branches)
+    names = open_graph(root.uri, read_only=True).branches.names()
     if settings().json:
         show.document({"branches": names})
     else:
