@@ -19,6 +19,7 @@ from omnigraph.errors import (
 )
 from omnigraph.storage import layout
 from omnigraph.storage.cell import LostSwap, UnsureSwap
+from omnigraph.storage.failures import storage_failure
 from omnigraph.storage.store import Store
 from omnigraph.storage.torn import TornError
 
@@ -253,9 +254,22 @@ def _close(store: Store, line: Line) -> bool:
                 return base.state.head.nonce != nonce
             try:
                 closed = swap_state(store, base, base.state.closing(nonce))
-            except (LostSwap, UnsureSwap):
+            except LostSwap:
+                continue
+            except UnsureSwap as unsure:
+                if line.reload().state.head.nonce != nonce:
+                    _pass_on(store, unsure)
                 continue
             if is_newest(closed):
                 line.advance(closed)
                 return False
     raise ConcurrentCommit(f"branch '{line.name}' was too busy to be deleted")
+
+
+def _pass_on(store: Store, unsure: UnsureSwap) -> None:
+    """A swap that did not land: an interrupt and a refusing disk are told, the rest is tried."""
+    cause = unsure.__cause__
+    if cause is not None and not isinstance(cause, Exception):
+        raise cause
+    if isinstance(cause, OSError) and store.root.local:
+        raise storage_failure(cause, effect="none") from cause

@@ -4,7 +4,8 @@ The only module that makes a write visible. A crash anywhere before the swap lea
 nobody names; after it the write is complete. Memory changes only after the acknowledgement.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from omnigraph import ids
@@ -218,16 +219,28 @@ def _swap(line: Line, base: Opened, state: State, row: Commit) -> bool:
     try:
         opened = swap_state(line.store, base, state)
     except LostSwap:
-        return _look(line, base.state, row)
+        with _undecided():
+            return _look(line, base.state, row)
     except UnsureSwap as unsure:
-        with reported("unknown"):
+        with _undecided():
             landed = _look(line, base.state, row)
-        return landed or _try_again(line, unsure)
-    with reported("unknown"):
+        return _landed(unsure, row) if landed else _try_again(line, unsure)
+    with _undecided():
         if is_newest(opened):
             line.advance(opened)
             return True
         return _look(line, base.state, row)
+
+
+@contextmanager
+def _undecided() -> Iterator[None]:
+    """Until the look is over, no failure may say that nothing happened."""
+    try:
+        with reported("unknown"):
+            yield
+    except StorageError as error:
+        error.effect = "unknown"
+        raise
 
 
 def _look(line: Line, base: State, row: Commit) -> bool:
@@ -258,6 +271,15 @@ def _open_branch(line: Line, state: State) -> None:
         raise ReadSetConflict(
             f"branch {line.name} was deleted", member="branch", expected=line.ulid
         )
+
+
+def _landed(unsure: UnsureSwap, row: Commit) -> bool:
+    """After a swap without an answer that landed; an interrupt goes on, with the news."""
+    cause = unsure.__cause__
+    if cause is not None and not isinstance(cause, Exception):
+        cause.add_note(f"commit {row.id} was written")
+        raise cause
+    return True
 
 
 def _try_again(line: Line, unsure: UnsureSwap) -> bool:

@@ -76,11 +76,15 @@ def _branches(store: Store) -> Iterator[str]:
 
 
 def manifest_versions(store: Store, ulid: str) -> Iterator[Opened]:
-    """Every version of a manifest that is still there, oldest first."""
+    """The newest versions of a manifest, as far back as there is no gap, oldest first."""
     place = f"{layout.manifest_directory(ulid)}/_versions/"
     names = [one.name.removeprefix(place) for one in store.objects.list(place.rstrip("/"))]
-    numbers = [_ATTACHED - int(name.removesuffix(".manifest")) for name in names if _numbered(name)]
-    for number in sorted(numbers):
+    numbers = {_ATTACHED - int(name.removesuffix(".manifest")) for name in names if _numbered(name)}
+    # A swap that was held back may land far below the newest version, where nobody looks.
+    first = max(numbers)
+    while first - 1 in numbers:
+        first -= 1
+    for number in range(first, max(numbers) + 1):
         yield read_manifest(store, ulid, number)
 
 
