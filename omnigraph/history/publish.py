@@ -100,7 +100,12 @@ def _once(
         return _renewed(line)
     if plan is None:
         return None if is_newest(txn.base) else _renewed(line)
-    return _land(line, txn, plan, signature, conditions)
+    try:
+        return _land(line, txn, plan, signature, conditions)
+    except (HistoryReclaimed, AbsentError):
+        if is_newest(line.base()):
+            raise
+        return _renewed(line)
 
 
 def _land(

@@ -215,7 +215,7 @@ def find_rows(table: Table, column: str, values: Sequence[str], columns: Sequenc
 
     found: pa.Table = table.dataset.to_table(
         columns=list(columns),
-        filter=pc.field(column).isin(list(values)),
+        filter=pc.field(column).isin(pa.array(values, table.schema.field(column).type)),
         with_row_id=True,
         with_row_address=True,
     )

@@ -12,6 +12,7 @@ from omnigraph.history.line import Line
 from omnigraph.history.memory import Shown
 from omnigraph.history.plan import Prepare, PublishPlan, SameContent, Signature, WriteTxn
 from omnigraph.history.publish import publish
+from omnigraph.ids import random_fraction
 from omnigraph.storage.store import open_store
 from omnigraph.storage.table import find_rows, stage_change
 from tests.rig.writes import (
@@ -67,7 +68,10 @@ def increment_many(root: str, key: str, times: int) -> Told:
     """Read a number by key and write it back one higher, keeping its row id."""
     line = line_at(root)
     before = lost_swaps(line)
-    done = [_increment(line, key) for _ in range(times)]
+    done: list[Commit] = []
+    for _ in range(times):
+        done.append(_increment(line, key))
+        time.sleep(0.02 * random_fraction())  # the rewriter wins now and then
     return Told(tuple(done), 0, lost_swaps(line) - before)
 
 

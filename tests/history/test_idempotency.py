@@ -1,0 +1,76 @@
+"""A key makes a write happen once, as long as its first outcome is remembered."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from omnigraph import ids
+from omnigraph.errors import InputError
+from omnigraph.history import idempotency
+from omnigraph.history.commit import Commit
+from omnigraph.history.plan import Signature
+from tests.history.apart import apart, people
+from tests.rig.writes import PERSON, init_small, read_branch, write
+
+MORNING = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    init_small(tmp_path / "g")
+    return tmp_path / "g"
+
+
+def _keyed(root: Path, n: int, key: str | None = "k", request: str = "r") -> Commit:
+    made = write(apart(root), people(1, n), signature=Signature(key=key, request=request))
+    assert made is not None
+    return made
+
+
+def test_the_second_write_gives_the_first_outcome(root: Path) -> None:
+    first = _keyed(root, 0)
+    _keyed(root, 1, key=None)
+    assert _keyed(root, 2) == first
+    assert read_branch(apart(root))[PERSON] == [("p0", 0), ("p1", 1)]
+
+
+def test_another_request_under_the_same_key_is_refused(root: Path) -> None:
+    first = _keyed(root, 0)
+    with pytest.raises(InputError) as caught:
+        _keyed(root, 1, request="other")
+    assert caught.value.details["commit_id"] == first.id
+    assert len(read_branch(apart(root))[PERSON]) == 1
+
+
+def test_a_key_is_free_again_after_a_day(root: Path) -> None:
+    with ids.fixed(MORNING) as clock:
+        first = _keyed(root, 0)
+        clock.advance(hours=23)
+        assert _keyed(root, 1) == first
+        clock.advance(hours=2)
+        assert _keyed(root, 2) != first
+
+
+def test_one_wrong_clock_does_not_end_the_search(root: Path) -> None:
+    with ids.fixed(MORNING):
+        first = _keyed(root, 0)
+    with ids.fixed(datetime(2020, 1, 1, tzinfo=UTC), seed=2):
+        _keyed(root, 1, key=None)
+    with ids.fixed(MORNING, seed=3):
+        assert _keyed(root, 2) == first
+
+
+def test_only_so_many_commits_are_looked_at(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idempotency, "_COMMITS", 3)
+    first = _keyed(root, 0)
+    for n in (1, 2):
+        _keyed(root, n, key=None)
+    assert _keyed(root, 3) == first
+    _keyed(root, 4, key=None)
+    assert _keyed(root, 5) != first
+
+
+def test_a_write_without_a_key_does_not_look(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idempotency, "Log", None)
+    assert _keyed(root, 0, key=None)

@@ -1,0 +1,204 @@
+"""The log against plain oracles: merge bases, order, sealing, lookups and what they cost."""
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnigraph.errors import CommitNotFound, HistoryReclaimed
+from omnigraph.history import log as logs
+from omnigraph.history.commit import Commit, SchemaRow, TableEntry
+from omnigraph.history.log import Log, append, in_order, merge_bases
+from omnigraph.history.state import Chunk, Head, State
+from omnigraph.storage.effects import Effects
+from omnigraph.storage.store import Store, open_store
+
+SCHEMA = SchemaRow("sha256:0", "_schemas/0")
+
+
+def commit(name: str, *parents: str, time: int = 0, tables: int = 0) -> Commit:
+    """A commit that changed some tables."""
+    changed = {f"node:T{n}": entry(f"node:T{n}", name) for n in range(tables)}
+    schema = None if parents else SCHEMA
+    return Commit(name, parents, "insert", "main", 1, 0, time, schema=schema, tables=changed)
+
+
+def entry(key: str, content: str) -> TableEntry:
+    return TableEntry(key, f"nodes/{key[-1]}", 1, (1 << 63) + 1, content, 0)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> dict[str, Commit]:
+    """Random DAGs of up to 14 commits, named in an order that is topological."""
+    made: dict[str, Commit] = {}
+    for n in range(draw(st.integers(1, 14))):
+        known = sorted(made)
+        count = min(len(known), draw(st.integers(1, 2))) if known else 0
+        parents = draw(st.permutations(known))[:count]
+        made[f"c{n:02}"] = commit(f"c{n:02}", *parents, time=draw(st.integers(0, 3)))
+    return made
+
+
+def ancestors(history: dict[str, Commit], at: str) -> set[str]:
+    return {at}.union(*(ancestors(history, one) for one in history[at].parents))
+
+
+@given(histories(), st.data())
+def test_merge_bases_are_the_best_common_ancestors(
+    history: dict[str, Commit], data: st.DataObject
+) -> None:
+    a, b = (data.draw(st.sampled_from(sorted(history))) for _ in "ab")
+    above = {one: ancestors(history, one) for one in history}
+    shared = above[a] & above[b]
+    best = {x for x in shared if not any(x in above[y] - {y} for y in shared)}
+    ours = {one: history[one] for one in above[a]}
+    theirs = {one: history[one] for one in above[b]}
+    assert set(merge_bases(ours, theirs)) == best
+    assert merge_bases(ours, theirs) == merge_bases(theirs, ours)
+
+
+@given(histories(), st.randoms(use_true_random=False))
+def test_the_order_is_newest_first_and_children_before_parents(
+    history: dict[str, Commit], dice: Random
+) -> None:
+    shuffled = list(history.values())
+    dice.shuffle(shuffled)
+    found = in_order(shuffled)
+    place = {one.id: at for at, one in enumerate(found)}
+    assert sorted(place) == sorted(history)
+    assert all(place[one.id] < place[parent] for one in found for parent in one.parents)
+    assert found == in_order(history.values())
+    for at, (one, after) in enumerate(pairwise(found)):
+        if _could_swap(history, found, at):
+            assert (one.published_at, one.id) > (after.published_at, after.id)
+
+
+def _could_swap(history: dict[str, Commit], found: list[Commit], at: int) -> bool:
+    """Whether the commit behind `at` was free to stand at `at`: all its children came before."""
+    after = found[at + 1]
+    before = {one.id for one in found[:at]}
+    return all(one.id in before for one in history.values() if after.id in one.parents)
+
+
+def test_a_long_history_is_ordered_and_searched_without_recursion() -> None:
+    chain = [commit("c000000")]
+    for n in range(1, 20_000):
+        chain.append(commit(f"c{n:06}", chain[-1].id, time=n))
+    assert in_order(chain) == chain[::-1]
+    known = {one.id: one for one in chain}
+    assert merge_bases(known, known) == (chain[-1].id,)
+
+
+def grown(store: Store, count: int, tables: int = 1) -> State:
+    """A log of that many commits, appended one by one."""
+    first = commit("c00000", tables=tables)
+    state = State(Head(first.id, "main"), SCHEMA, dict(first.tables), (first,))  # type: ignore[arg-type]
+    for n in range(1, count):
+        state = _step(store, state, commit(f"c{n:05}", state.head.commit_id, tables=tables))
+    return state
+
+
+def _step(store: Store, state: State, one: Commit) -> State:
+    tables = {**state.tables, **{k: v for k, v in one.tables.items() if v is not None}}
+    after = append(store, state, [one])
+    return replace(after, head=replace(after.head, commit_id=one.id), tables=tables)
+
+
+def test_the_tail_stays_short_and_chunks_grow(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path), durability="os")
+    state = grown(store, 128 + 64 * 8)
+    assert len(state.tail) == 64
+    assert [one.count for one in state.chunks] == [512, 64]
+    assert state.tail[-1].id == state.head.commit_id
+    ids = [one.id for chunk in state.chunks for one in Log(store, state).chunk_commits(chunk)]
+    assert ids + [one.id for one in state.tail] == [f"c{n:05}" for n in range(640)]
+
+
+def test_large_commits_are_sealed_sooner(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path), durability="os")
+    state = grown(store, 12, tables=112)
+    assert sum(len(str(one.to_json())) for one in state.tail) < 2 * logs.SEAL_BYTES
+    assert state.chunks
+    assert state.tail[-1].id == state.head.commit_id
+
+
+def test_what_a_publish_writes_to_the_log_is_bounded(tmp_path: Path) -> None:
+    effects = Effects()
+    store = open_store(str(tmp_path), effects=effects, durability="os")
+    state = grown(store, 1)
+    worst, total = 0, 0
+    for n in range(1, 4300):
+        before = len(effects.done)
+        state = _step(store, state, commit(f"c{n:05}", state.head.commit_id, tables=1))
+        written = len(effects.done) - before
+        worst, total = max(worst, written), total + written
+    assert worst == 3  # a seal, a merge of eight, and a merge of eight of those
+    assert total == 66 + 8 + 1
+    assert [one.count for one in state.chunks] == [4096, 64, 64]
+
+
+def test_many_foreign_commits_are_sealed_at_once(tmp_path: Path) -> None:
+    effects = Effects()
+    store = open_store(str(tmp_path), effects=effects, durability="os")
+    state = grown(store, 3)
+    side = [commit("s00000", "c00000")]
+    for n in range(1, 1000):
+        side.append(commit(f"s{n:05}", side[-1].id))
+    merge = commit("m", "c00002", "s00999")
+    before = len(effects.done)
+    state = append(store, state, [*side, merge])
+    assert len(effects.done) - before == 1
+    assert len(state.tail) == 64
+    log = Log(store, state)
+    assert len(log.ancestors("m")) == 1004
+    assert log.state_of("m")[0] == log.state_of("c00002")[0]
+
+
+def test_a_chunk_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = grown(open_store(str(tmp_path), durability="os"), 300)
+    store, read = open_store(str(tmp_path)), list[str]()
+    real = logs._read_chunk
+
+    def reading(where: Store, one: Chunk) -> tuple[list[Commit], logs.ChunkMap]:
+        read.append(one.name)
+        return real(where, one)
+
+    monkeypatch.setattr(logs, "_read_chunk", reading)
+    for _ in range(3):
+        Log(store, state).find("nothing")
+        assert Log(store, state).state_of("c00010")[0]["node:T0"].content_id == "c00010"
+    assert sorted(read) == sorted(one.name for one in state.chunks)
+
+
+def test_the_newest_commits_cost_no_reading(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path), durability="os")
+    state = grown(store, 300)
+    for one in state.chunks:
+        store.objects.remove(one.name)
+    log = Log(open_store(str(tmp_path)), state)
+    assert log.get(state.tail[0].id) == state.tail[0]
+    with pytest.raises(HistoryReclaimed):
+        log.find("c00000")
+
+
+def test_an_unknown_commit_is_said_to_be_unknown(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path), durability="os")
+    with pytest.raises(CommitNotFound):
+        Log(store, grown(store, 3)).get("nothing")
+
+
+def test_memory_forgets_what_was_not_used(tmp_path: Path) -> None:
+    memory = open_store(str(tmp_path)).memory
+    memory.limit = 10
+    for name in "abc":
+        memory.put(name, name, weight=4)
+    assert [memory.get(name) for name in "abc"] == [None, "b", "c"]
+    memory.get("b")
+    memory.put("d", "d", weight=4)
+    assert [memory.get(name) for name in "bcd"] == ["b", None, "d"]
+    memory.put("huge", "huge", weight=11)
+    assert [memory.get(name) for name in ("b", "d", "huge")] == [None, None, None]

@@ -1,0 +1,325 @@
+"""One write: what it sees, what it refuses, how often it tries, and what it never changes."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph import ids
+from omnigraph.errors import ConcurrentCommit, KeyConflict, PreconditionFailed, VersionConflict
+from omnigraph.history import log as logs
+from omnigraph.history import publish as publishing
+from omnigraph.history.line import Line
+from omnigraph.history.log import Log
+from omnigraph.history.manifest import read_manifest, swap_state
+from omnigraph.history.memory import Shown
+from omnigraph.history.plan import HeadWas, PublishPlan, Signature, WriteTxn
+from omnigraph.history.publish import publish
+from omnigraph.storage.cell import LostSwap, UnsureSwap
+from tests.history.apart import apart, people, write_while
+from tests.rig.writes import (
+    CITY,
+    PERSON,
+    append,
+    check_invariants,
+    delete,
+    init_small,
+    plan,
+    read_branch,
+    rewrite,
+    update,
+    write,
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    init_small(tmp_path / "g")
+    return tmp_path / "g"
+
+
+def _lose(monkeypatch: pytest.MonkeyPatch, root: Path, times: int) -> list[int]:
+    """The next swaps are lost to writers of another table; gives the counter of swaps tried."""
+    real, tried = swap_state, list[int]()
+    other = apart(root)
+
+    def wrapped(*args: Any) -> Any:
+        tried.append(len(tried))
+        if len(tried) <= times:
+            with monkeypatch.context() as patch:
+                patch.setattr(publishing, "swap_state", real)
+                write(other, append({f"c{len(tried)}": 1}), [CITY])
+        return real(*args)
+
+    monkeypatch.setattr(publishing, "swap_state", wrapped)
+    return tried
+
+
+def test_the_fifth_attempt_still_uses_the_first_preparation(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried, prepared = _lose(monkeypatch, root, 4), list[str]()
+
+    def prepare(txn: WriteTxn) -> PublishPlan | None:
+        prepared.append(txn.commit_id)
+        return plan(txn, people(1))
+
+    made = publish(apart(root), prepare)
+    assert made is not None
+    assert (len(tried), len(prepared)) == (5, 1)
+    check_invariants(root, acknowledged=[made])
+
+
+def test_a_write_that_always_loses_says_so_and_leaves_nothing(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "PREPARATIONS", 2)
+    tried = _lose(monkeypatch, root, 100)
+    with pytest.raises(ConcurrentCommit) as caught:
+        write(apart(root), people(1))
+    assert caught.value.retryable == "fresh"
+    assert len(tried) == 10
+    assert read_branch(apart(root))[PERSON] == []
+    check_invariants(root)
+
+
+def test_the_time_for_trying_is_limited(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publishing, "BUDGET", -1.0)
+    tried = _lose(monkeypatch, root, 100)
+    with pytest.raises(ConcurrentCommit):
+        write(apart(root), people(1))
+    assert len(tried) == 5
+
+
+def test_id_and_creation_time_survive_every_retry(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line, seen = apart(root), list[tuple[str, int]]()
+    _lose(monkeypatch, root, 6)
+
+    def prepare(txn: WriteTxn) -> PublishPlan | None:
+        seen.append((txn.commit_id, txn.created_at))
+        return plan(txn, people(1))
+
+    made = publish(line, prepare, Signature("ada", "why"))
+    assert made is not None
+    assert len(seen) == 2
+    assert set(seen) == {(made.id, made.created_at)}
+    assert made.published_at > made.created_at
+    assert (made.actor, made.message) == ("ada", "why")
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_a_swap_without_an_answer_is_looked_up(
+    root: Path, monkeypatch: pytest.MonkeyPatch, landed: bool
+) -> None:
+    real, lost = swap_state, [True]
+
+    def wrapped(*args: Any) -> Any:
+        if not lost:
+            return real(*args)
+        lost.clear()
+        if landed:
+            real(*args)
+        raise UnsureSwap
+
+    monkeypatch.setattr(publishing, "swap_state", wrapped)
+    made = write(apart(root), people(1))
+    assert made is not None
+    assert read_branch(apart(root))[PERSON] == [("p0", 0)]
+    check_invariants(root, acknowledged=[made])
+
+
+def test_a_lost_swap_that_was_our_own_is_recognised(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, lost = swap_state, [True]
+
+    def wrapped(*args: Any) -> Any:
+        opened = real(*args)
+        if lost:
+            lost.clear()
+            raise LostSwap
+        return opened
+
+    monkeypatch.setattr(publishing, "swap_state", wrapped)
+    assert write(apart(root), people(1)) is not None
+    assert len(read_branch(apart(root))[PERSON]) == 1
+
+
+def _long_log(root: Path, monkeypatch: pytest.MonkeyPatch) -> Line:
+    line = apart(root)
+    with monkeypatch.context() as patch:
+        patch.setattr(logs, "SEAL", 2)
+        for n in range(10):
+            write(line, people(1, n))
+    assert line.base().state.chunks
+    return line
+
+
+def test_the_look_reads_only_pieces_of_the_log_that_are_new(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = _long_log(root, monkeypatch)
+    for one in line.base().state.chunks:
+        line.store.objects.remove(one.name)
+    stale = apart(root)
+    stale.reload()
+    made = write_while(stale, people(1, 20), lambda: write(apart(root), append({"c": 1}), [CITY]))
+    assert made is not None
+
+
+def test_pieces_of_the_log_that_were_merged_and_swept_are_looked_for_again(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = _long_log(root, monkeypatch)
+    stale = apart(root)
+    old = stale.reload().state.chunks
+    monkeypatch.setattr(logs, "SEAL", 2)
+    monkeypatch.setattr(logs, "FAN", 2)
+    for n in range(10, 16):
+        write(line, people(1, n))
+    kept = {one.name for one in line.base().state.chunks}
+    for one in old:
+        if one.name not in kept:
+            line.store.objects.remove(one.name)
+    assert len(stale.base().state.tail) == 3  # the next publish seals, and reads what is gone
+    made = write(stale, people(1, 20))
+    assert made is not None
+    assert len(list(Log(line.store, stale.base().state).first_parents(made.id))) == 18
+
+
+def test_a_condition_is_judged_on_the_newest_state(root: Path) -> None:
+    stale = apart(root)
+    stale.reload()
+    made = write(apart(root), people(1))
+    assert made is not None
+    assert write(stale, people(1, 1), conditions=[HeadWas(made.id)]) is not None
+    with pytest.raises(PreconditionFailed):
+        write(stale, people(1, 2), conditions=[HeadWas(made.id)])
+
+
+def test_a_refusal_is_judged_on_the_newest_state(root: Path) -> None:
+    write(apart(root), append({"a": 1}))
+    stale = apart(root)
+    stale.reload()
+    write(apart(root), delete(["a"]))
+
+    def insert(txn: WriteTxn) -> PublishPlan | None:
+        made = plan(txn, append({"a": 2}))
+        assert made is not None
+        for one in made.requirements:
+            one.check(txn)
+        return made
+
+    assert publish(stale, insert) is not None
+    with pytest.raises(KeyConflict):
+        publish(stale, insert)
+
+
+def test_nothing_to_do_is_judged_on_the_newest_state(root: Path) -> None:
+    stale = apart(root)
+    stale.reload()
+    write(apart(root), append({"a": 1}))
+    assert write(stale, delete(["a"])) is not None
+    version = stale.base().version
+    assert write(stale, delete(["a"])) is None
+    assert apart(root).base().version == version
+
+
+def test_a_state_that_names_what_was_swept_is_read_again(root: Path) -> None:
+    write(apart(root), append({"a": 1}))
+    stale = apart(root)
+    gone = stale.reload().state.tables[PERSON]
+    write(apart(root), append({"b": 1}))
+    (root / gone.location / "_versions" / f"d{gone.lance_version}.manifest").unlink()
+    assert write(stale, delete(["a"])) is not None
+    assert read_branch(stale)[PERSON] == [("b", 1)]
+
+
+def test_a_line_never_goes_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow reader does not make the line forget what a writer learned meanwhile."""
+    from omnigraph.history import line as lines
+
+    line = apart(root)
+    line.reload()
+    real, read = read_manifest, threading.Event()
+    go_on = threading.Event()
+
+    def slow(*args: Any) -> Any:
+        opened = real(*args)
+        read.set()
+        assert go_on.wait(60)
+        return opened
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lines, "read_manifest", slow)
+        reader = threading.Thread(target=line.reload)
+        reader.start()
+        assert read.wait(60)
+    made = write(line, people(1))
+    go_on.set()
+    reader.join()
+    assert made is not None
+    assert line.base().state.head.commit_id == made.id
+
+
+def test_a_graph_made_again_at_the_same_place_is_seen(root: Path, tmp_path: Path) -> None:
+    import shutil
+
+    line = apart(root)
+    for n in range(3):
+        write(line, people(1, n))
+    shutil.rmtree(root)
+    init_small(root)
+    assert line.refresh().version == 1
+    assert line.base().state.tables[PERSON].rows == 0
+
+
+def _strict(line: Line, shown: Shown, n: int) -> Any:
+    watch = shown.strict([PERSON])
+    made = write(line, update({"a": n}), conditions=[watch])
+    assert made is not None
+    shown.wrote(made, watch)
+    return made
+
+
+def test_a_handle_follows_its_own_writes_and_maintenance(root: Path) -> None:
+    line = apart(root)
+    write(line, append({"a": 0}))
+    shown = Shown(line.base().state.tables)
+    _strict(line, shown, 1)
+    write(apart(root), append({"c": 1}), [CITY])
+    write(apart(root), rewrite())
+    _strict(line, shown, 2)
+    _strict(line, shown, 3)
+
+
+def test_a_handle_does_not_follow_over_what_it_never_showed(root: Path) -> None:
+    line = apart(root)
+    write(line, append({"a": 0}))
+    shown = Shown(line.base().state.tables)
+    write(apart(root), append({"foreign": 0}))
+    watch = shown.strict()  # an insert is not strict: it lands on the foreign row
+    made = write(line, append({"mine": 0}), conditions=[watch])
+    assert made is not None
+    shown.wrote(made, watch)
+    with pytest.raises(VersionConflict):
+        _strict(line, shown, 1)
+    shown.show(line.base().state.tables)
+    _strict(line, shown, 1)
+
+
+def test_the_clock_decides_nothing(root: Path) -> None:
+    first = write(apart(root), people(1, 0))
+    with ids.fixed(seed=1):  # a process whose clock stands at 1970
+        second = write(apart(root), people(1, 1))
+    third = write(apart(root), people(1, 2))
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert (second.parent, third.parent) == (first.id, second.id)
+    line = apart(root)
+    log = Log(line.store, line.base().state)
+    assert [one.id for one in log.first_parents(third.id)][:3] == [third.id, second.id, first.id]

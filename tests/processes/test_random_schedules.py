@@ -1,0 +1,123 @@
+"""Random writers, killed at random: afterwards every invariant holds, and nothing else happened."""
+
+import json
+import multiprocessing
+from datetime import timedelta
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from omnigraph.history import recover
+from omnigraph.history.branches import list_branches, open_line
+from omnigraph.history.log import Log
+from omnigraph.storage.store import Store, open_store
+from tests.processes.rovers import replay, rove
+from tests.rig.writes import (
+    PERSON,
+    append,
+    check_invariants,
+    init_small,
+    line_at,
+    read_branch,
+    write,
+)
+
+
+def _let_loose(root: str, seed: int, times: int, kills: int, told: str) -> int:
+    """Three writers; a killed one is replaced. Gives how many were killed at work."""
+    spawn = multiprocessing.get_context("spawn")
+    dice, killed, number = Random(seed), 0, 0
+
+    def start() -> BaseProcess:
+        nonlocal number
+        number += 1
+        own = 1000 * seed + number
+        one = spawn.Process(target=rove, args=(root, own, times, told), name=str(own))
+        one.start()
+        return one
+
+    crew = [start() for _ in range(3)]
+    for _ in range(kills):
+        victim = dice.randrange(3)
+        _at_work(crew[victim], told, dice.randrange(times // 2))
+        crew[victim].join(0.03 * dice.random())
+        killed += crew[victim].exitcode is None
+        assert not crew[victim].exitcode
+        crew[victim].kill()
+        crew[victim].join()
+        crew[victim] = start()
+    for one in crew:
+        one.join()
+        assert one.exitcode == 0
+    return killed
+
+
+def _at_work(one: BaseProcess, told: str, count: int) -> None:
+    """Wait until a writer was told of a few writes, or is through."""
+    while one.exitcode is None:
+        noted = Path(told).read_text().splitlines() if Path(told).exists() else []
+        if sum(line.startswith(f'["{one.name}-') for line in noted) >= count:
+            return
+        one.join(0.01)
+
+
+def _settle(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every lease run out and recover, twice; the second time finds nothing."""
+    for module in ("intent", "lease"):
+        name = f"omnigraph.history.{module}.LEASE"
+        monkeypatch.setattr(name, timedelta(seconds=-1), raising=False)
+    recover.recover(store)
+    assert recover.recover(store) == []
+
+
+def _judge(root: str, told: str) -> int:
+    """Compare what writers were told, what the log says and what is there."""
+    noted = [json.loads(one) for one in Path(told).read_text().splitlines()]
+    refused = {who for who, outcome, *_ in noted if outcome == "refused"}
+    store = open_store(root)
+    for name in list_branches(store):
+        line = open_line(store, name)
+        state = line.base().state
+        log = Log(store, state)
+        chain = list(log.first_parents(state.head.commit_id))[::-1]
+        rows, writers = replay(chain)
+        assert dict(read_branch(line)[PERSON]) == rows
+        assert len(writers) == len(set(writers))
+        assert refused.isdisjoint(writers)
+        told_here = {
+            commit for _, outcome, where, commit in noted if (outcome, where) == ("written", name)
+        }
+        assert told_here <= {one.id for one in chain}
+        for at in range(0, len(chain), 7):
+            then, _ = replay(chain[: at + 1])
+            assert dict(read_branch(line, chain[at].id)[PERSON]) == then
+    return len(noted)
+
+
+def _run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int, kills: int, seed: int
+) -> None:
+    root, told = str(tmp_path / "g"), str(tmp_path / "told")
+    init_small(root)
+    killed = _let_loose(root, seed, times, kills, told)
+    _settle(open_store(root, durability="os"), monkeypatch)
+    noted = _judge(root, told)
+    print(f"{noted} writes told, {killed} processes killed at work")
+    assert noted > times
+    check_invariants(root)
+    assert write(line_at(root), append({"after": 1})) is not None
+
+
+def test_a_few_random_writers_and_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _run(tmp_path, monkeypatch, times=10, kills=1, seed=1)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", range(2, 8))
+def test_random_writers_and_kills(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    _run(tmp_path, monkeypatch, times=70, kills=8, seed=seed)
