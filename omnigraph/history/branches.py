@@ -19,7 +19,7 @@ from omnigraph.errors import (
 )
 from omnigraph.storage import layout
 from omnigraph.storage.cell import LostSwap, UnsureSwap
-from omnigraph.storage.failures import storage_failure
+from omnigraph.storage.failures import reported, storage_failure
 from omnigraph.storage.store import Store
 from omnigraph.storage.torn import TornError
 
@@ -79,16 +79,18 @@ def create_branch(
 ) -> Line:
     """A new branch from the head of `source`, or from a commit in its log."""
     text = names.check_new(name)
-    number = _free_number(store, text)
-    intent, state = _armed(store, text, source, commit_id, actor)
+    with reported("none"):
+        number = _free_number(store, text)
+        intent, state = _armed(store, text, source, commit_id, actor)
     line = line_of(store, text, _created(intent))
-    if intents.decide(store, intent, "publish") != "publish":
-        return _made_by_another(store, line)
-    try:
-        line.advance(_write_manifest(store, intent, state))
-        take_name(store, intent, number)
-    finally:
-        intents.retire(store, intent, ("json", "verdict"))
+    with reported("unknown"):
+        if intents.decide(store, intent, "publish") != "publish":
+            return _made_by_another(store, line)
+        try:
+            line.advance(_write_manifest(store, intent, state))
+            take_name(store, intent, number)
+        finally:
+            intents.retire(store, intent, ("json", "verdict"))
     return line
 
 
@@ -111,7 +113,10 @@ def _write_manifest(store: Store, intent: Intent, state: State) -> Opened:
 
 
 def finish_create(store: Store, intent: Intent, state: State, number: int) -> None:
-    """Go on where a creation was cut off: write the manifest, then take the name."""
+    """Go on where a creation was cut off: write the manifest, then take the name.
+
+    Others may go on at the same time: whoever made the manifest, there is one.
+    """
     if not manifest_exists(store, _created(intent)):
         _write_manifest(store, intent, state)
     take_name(store, intent, number)
@@ -238,8 +243,9 @@ def delete_branch(store: Store, name: str, *, bound: str | None = None) -> None:
         raise BranchBusy(f"this handle is on branch '{text}'", branch=text)
     ref = refs.find_ref(store, text)
     line = line_of(store, text, ref.ulid)
-    already = _close(store, line)
-    refs.release(store, ref)
+    with reported("unknown"):
+        already = _close(store, line)
+        refs.release(store, ref)
     if already:
         raise BranchNotFound(f"no branch '{text}'", branch=text)
 

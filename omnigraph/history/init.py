@@ -20,7 +20,7 @@ from omnigraph.errors import (
 from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.storage import arrow, layout
-from omnigraph.storage.failures import storage_failure
+from omnigraph.storage.failures import reported, storage_failure
 from omnigraph.storage.probe import probe_create_if_absent
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import create_table
@@ -44,8 +44,9 @@ def init_graph(store: Store, contract: Contract, *, force: bool = False) -> Open
     with _released_on_refusal(store):
         _check_leftovers(store)
     commit_id = ids.new_ulid()
-    tables = _create_tables(store, contract.ir, commit_id)
-    schema = write_schema(store, contract)
+    with reported("none"):
+        tables = _create_tables(store, contract.ir, commit_id)
+        schema = write_schema(store, contract)
     opened = _create_first(store, _genesis(commit_id, tables, schema))
     try:
         store.objects.remove(layout.CLAIM)

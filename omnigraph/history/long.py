@@ -17,6 +17,7 @@ from omnigraph.errors import (
     RecoveryRequired,
     StorageError,
 )
+from omnigraph.storage.failures import reported
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import replays
 
@@ -49,7 +50,8 @@ def publish_long(
     """
     base = line.refresh()
     intent = _intent(line, base, operation, signature, tables)
-    intents.arm(line.store, intent)
+    with _without_effect():
+        intents.arm(line.store, intent)
     staged = _stage(line, base, intent, stage)
     if staged is None:
         _discard(line.store, intent)
@@ -165,24 +167,44 @@ def _intent(
 def _stage(line: Line, base: Opened, intent: Intent, stage: Stage) -> PublishPlan | None:
     """Stage and confirm; whatever fails here discards the intent."""
     try:
-        with kept_alive(line.store, intent):
+        with reported("none"), kept_alive(line.store, intent):
             txn = WriteTxn(line.store, line.name, base, intent.commit_id or "", intent.created_at)
             plan = stage(txn)
             if plan is not None:
                 intents.confirm(line.store, intent, plan_to_json(plan))
             return plan
-    except BaseException:
-        try:
-            _discard(line.store, intent)
-        except (StorageError, OSError) as error:
-            # Its lease runs out, and the next open discards it: what failed first is the news.
-            _log.warning("intent %s could not be discarded: %s", intent.id, error)
+    except BaseException as error:
+        discarded = _given_up(line.store, intent)
+        if isinstance(error, StorageError):
+            error.effect = "none" if discarded else "unknown"
         raise
 
 
-def _discard(store: Store, intent: Intent) -> None:
-    if intents.decide(store, intent, "discard") == "discard":
+def _given_up(store: Store, intent: Intent) -> bool:
+    """Discard what failed. Else its lease runs out, and whoever opens next decides by itself."""
+    try:
+        return _discard(store, intent)
+    except (StorageError, OSError) as error:
+        _log.warning("intent %s could not be discarded: %s", intent.id, error)
+        return False
+
+
+def _discard(store: Store, intent: Intent) -> bool:
+    verdict = intents.decide(store, intent, "discard")
+    if verdict == "discard":
         intents.retire(store, intent)
+    return verdict == "discard"
+
+
+@contextmanager
+def _without_effect() -> Iterator[None]:
+    """What is not confirmed is never published, even when its intent was written after all."""
+    try:
+        with reported("none"):
+            yield
+    except StorageError as error:
+        error.effect = "none"
+        raise
 
 
 def _decided_by_another(line: Line, intent: Intent) -> Commit:

@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,8 +55,8 @@ class Row:
     outcomes: tuple[str, ...]
 
     def __str__(self) -> str:
-        cells = "".join(f" {one:<23}" for one in self.outcomes)
-        return f"{self.verb:<18} {self.at:>2} {self.effect:<36}{cells}".rstrip()
+        cells = (f"{self.verb:<18}", f"{self.at:<2}", f"{self.effect:<34}")
+        return "  ".join((*cells, *(f"{one:<24}" for one in self.outcomes))).rstrip()
 
 
 class Matrix:
@@ -69,13 +69,17 @@ class Matrix:
 
     def rows(self, verb: str, hows: Sequence[How] = HOWS, every: int = 1) -> Iterator[Row]:
         """The lines of a verb; with `every`, only each so many effects are cut."""
-        whole = self.copy(verb)
-        before = shape(whole)
-        effects = _effects(verb, whole)
-        after = shape(whole)
+        before, after, effects = self.whole(verb)
         for at, effect in list(enumerate(effects, 1))[::every]:
             outcomes = tuple(self.cut(verb, at, how, before, after) for how in hows)
             yield Row(verb, at, f"{effect.kind} {_place(effect.target)}", outcomes)
+
+    def whole(self, verb: str) -> tuple[Shape, Shape, list[Effect]]:
+        """What a verb that nobody cuts off does: before, after, and the effects between."""
+        root = self.copy(verb)
+        before = shape(root)
+        effects = _effects(verb, root)
+        return before, shape(root), effects
 
     def copy(self, verb: str) -> Path:
         """A fresh copy of the graph that a verb starts from."""
@@ -99,10 +103,10 @@ class Matrix:
         if not verb.startswith("recover"):
             _truth(told, left, settled)
         shutil.rmtree(root)
-        return f"{left if left == settled else f'{left}>{settled}'} {told}"
+        return f"{left if left == settled else f'{left} > {settled}'} {told}".strip()
 
 
-def shape(root: Path, ignored: set[str] = frozenset()) -> Shape:  # type: ignore[assignment]
+def shape(root: Path | str, ignored: Set[str] = frozenset()) -> Shape:
     """What a reader sees; rows and commits of `ignored` ids, added by the test, are left out."""
     store = open_store(str(root))
     if not manifest_exists(store):

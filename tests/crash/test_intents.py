@@ -365,9 +365,45 @@ def test_a_failure_while_staging_leaves_nothing(two: Two) -> None:
     check_invariants(two.root)
 
 
-def test_an_intent_that_cannot_be_written_aborts_the_operation(two: Two) -> None:
-    with two.owner.store.effects.failing(Fault(1, "before")), pytest.raises(OSError, match="fault"):
+@pytest.mark.parametrize(("at", "effect"), [(2, "none"), (3, "none")])
+def test_a_store_that_fails_while_staging_is_a_typed_failure(
+    two: Two, at: int, effect: str
+) -> None:
+    with (
+        two.owner.store.effects.failing(Fault(at, "after")),
+        pytest.raises(StorageError, match="fault") as caught,
+    ):
         write_long(two.owner, append({"big": 2}))
+    assert caught.value.effect == effect
+    assert two.people() == [("a", 1)]
+    check_invariants(two.root)
+
+
+def test_what_is_confirmed_and_cannot_be_discarded_is_unknown(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StorageError("gone", kind="transient")
+
+    monkeypatch.setattr(intents, "decide", fail)
+    with (
+        two.owner.store.effects.failing(Fault(3, "after")),
+        pytest.raises(StorageError, match="fault") as caught,
+    ):
+        write_long(two.owner, append({"big": 2}))
+    assert caught.value.effect == "unknown"
+    monkeypatch.undo()
+    two.recover()
+    assert two.people() == [("a", 1), ("big", 2)]
+
+
+def test_an_intent_that_cannot_be_written_aborts_the_operation(two: Two) -> None:
+    with (
+        two.owner.store.effects.failing(Fault(1, "before")),
+        pytest.raises(StorageError, match="fault") as caught,
+    ):
+        write_long(two.owner, append({"big": 2}))
+    assert caught.value.effect == "none"
     assert write(two.owner, append({"next": 1})) is not None
     check_invariants(two.root)
 

@@ -1,0 +1,74 @@
+"""The graph is before or after, never between, wherever a verb is cut off.
+
+`python -m tests.crash.matrix` prints the table that is kept in tests/cases/crash/matrix.txt.
+"""
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.crash.matrix import HOWS, How, Matrix, Row, another_process
+from tests.crash.verbs import VERBS
+
+GOLDEN = Path(__file__).parent.parent / "cases" / "crash" / "matrix.txt"
+# In the quick suite: failures in the process everywhere in these, and a few ends of a process.
+SAMPLE = ("append-3", "branch-create", "branch-delete", "long-append-3", "recover-confirmed")
+ENDS = (("append-1", 4), ("branch-create", 3), ("long-append-3", 5))
+
+
+@pytest.fixture(scope="session")
+def elsewhere() -> Iterator[ProcessPoolExecutor]:
+    """A process beside this one."""
+    with another_process() as pool:
+        yield pool
+
+
+@pytest.fixture
+def matrix(tmp_path: Path, elsewhere: ProcessPoolExecutor) -> Matrix:
+    """A place for cuts."""
+    return Matrix(tmp_path, elsewhere)
+
+
+def table() -> list[list[str]]:
+    """The kept table: cells stand at least two blanks apart."""
+    return [re.split(r" {2,}", line) for line in GOLDEN.read_text().splitlines()]
+
+
+def golden(verb: str) -> list[Row]:
+    """The lines of a verb as they are kept."""
+    kept = [line for line in table() if line[0] == verb]
+    return [Row(verb, int(at), effect, tuple(cells)) for _, at, effect, *cells in kept]
+
+
+@pytest.mark.parametrize("verb", SAMPLE)
+def test_failures_in_the_process(matrix: Matrix, verb: str) -> None:
+    hows: tuple[How, ...] = ("before", "after")
+    places = [HOWS.index(how) for how in hows]
+    kept = golden(verb)
+    every = max(1, len(kept) // 5)
+    found = list(matrix.rows(verb, hows, every))
+    assert [(r.at, r.effect, r.outcomes) for r in found] == [
+        (r.at, r.effect, tuple(r.outcomes[one] for one in places)) for r in kept[::every]
+    ]
+
+
+@pytest.mark.parametrize(("verb", "at"), ENDS)
+def test_ends_of_the_process(matrix: Matrix, verb: str, at: int) -> None:
+    kept = golden(verb)[at - 1]
+    before, after, effects = matrix.whole(verb)
+    assert len(effects) == len(golden(verb))
+    assert matrix.cut(verb, at, "exit", before, after) == kept.outcomes[HOWS.index("exit")]
+
+
+def test_every_verb_is_in_the_table() -> None:
+    assert list(dict.fromkeys(line[0] for line in table())) == list(VERBS)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_whole_table(matrix: Matrix, verb: str) -> None:
+    assert list(matrix.rows(verb)) == golden(verb)
