@@ -214,18 +214,25 @@ def meet(gate: str) -> None:
         time.sleep(0.002)
 
 
-def create_and_delete(root: str, name: str, rounds: int) -> tuple[list[str], int]:
-    """Create and delete one branch name again and again: what was created, how many deletions."""
+def create_and_delete(root: str, name: str, rounds: int) -> tuple[list[str], int, int]:
+    """Create and delete one branch name again and again.
+
+    Gives what was created, how many more were deleted by others at once, and the own deletions.
+    """
     store = open_store(root, durability="os")
     main = branches.open_line(store, "main")
-    created, deleted = [], 0
+    created, at_once, deleted = [], 0, 0
     for _ in range(rounds):
-        with suppress(AlreadyExists):
+        try:
             created.append(branches.create_branch(store, name, main).ulid)
+        except AlreadyExists:
+            pass
+        except BranchNotFound:
+            at_once += 1
         with suppress(BranchNotFound):
             branches.delete_branch(store, name)
             deleted += 1
-    return created, deleted
+    return created, at_once, deleted
 
 
 def create(root: str, name: str) -> str:

@@ -1,0 +1,105 @@
+"""A state as rows and back, for every value that rows can hold."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnigraph.errors import InternalError
+from omnigraph.history.commit import Commit, SchemaRow, TableEntry
+from omnigraph.history.state import (
+    READ,
+    Chunk,
+    Head,
+    State,
+    commit_of,
+    commit_rows,
+    from_rows,
+    to_rows,
+)
+
+TEXT = st.text('ab/:é"\\ \n𝄞', max_size=12)
+NUMBER = st.integers(0, (1 << 63) - 1)
+MAYBE = st.none() | TEXT
+ENTRIES = st.builds(
+    TableEntry,
+    key=TEXT,
+    location=TEXT,
+    version=NUMBER,
+    lance_version=st.integers(0, (1 << 64) - 1),
+    content_id=TEXT,
+    rows=NUMBER,
+    branch=MAYBE,
+    max_field_id=st.integers(0, 1 << 31),
+)
+SCHEMAS = st.builds(SchemaRow, TEXT, TEXT)
+
+
+@st.composite
+def table_maps(draw: st.DrawFn, *, drops: bool = False) -> dict[str, TableEntry | None]:
+    found: dict[str, TableEntry | None] = {
+        one.key: one for one in draw(st.lists(ENTRIES, max_size=3))
+    }
+    if drops:
+        found |= dict.fromkeys(draw(st.lists(TEXT, max_size=2)))
+    return found
+
+
+COMMITS = st.builds(
+    Commit,
+    id=TEXT,
+    parents=st.lists(TEXT, max_size=2).map(tuple),
+    operation=TEXT,
+    branch=MAYBE,
+    manifest_version=NUMBER,
+    created_at=NUMBER,
+    published_at=NUMBER,
+    actor=MAYBE,
+    message=MAYBE,
+    schema=st.none() | SCHEMAS,
+    tables=table_maps(drops=True),
+    key=MAYBE,
+    request=MAYBE,
+)
+STATES = st.builds(
+    State,
+    head=st.builds(Head, TEXT, TEXT, NUMBER, st.booleans(), MAYBE, MAYBE),
+    schema=SCHEMAS,
+    tables=table_maps(),
+    tail=st.lists(COMMITS, max_size=3).map(tuple),
+    chunks=st.lists(st.builds(Chunk, TEXT, NUMBER, TEXT), max_size=3).map(tuple),
+    streams=st.dictionaries(TEXT, TEXT, max_size=3),
+)
+
+
+@given(STATES)
+def test_a_state_is_the_same_after_it_was_written_and_read(state: State) -> None:
+    rows = to_rows(state).select(READ).to_pylist()
+    assert from_rows(rows) == state
+
+
+@given(st.lists(COMMITS, max_size=4))
+def test_commits_are_the_same_after_they_were_sealed(commits: list[Commit]) -> None:
+    assert [commit_of(row) for row in commit_rows(commits).to_pylist()] == commits
+
+
+@given(STATES)
+def test_numbers_beyond_63_bits_are_text(state: State) -> None:
+    for row in to_rows(state).to_pylist():
+        if row["object_type"] == "table":
+            assert (
+                f'"lance_version":"{state.tables[row["table_key"]].lance_version}"'
+                in row["metadata"]
+            )
+
+
+def test_rows_of_a_kind_that_is_not_known_are_passed_over() -> None:
+    state = State(Head("c", "main"), SchemaRow("h", "l"), {})
+    rows = to_rows(state).to_pylist()
+    assert from_rows([*rows, {**rows[0], "object_type": "from the future"}]) == state
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_manifest_without_head_or_schema_is_refused(kept: int) -> None:
+    rows = to_rows(State(Head("c", "main"), SchemaRow("h", "l"), {})).to_pylist()
+    with pytest.raises(InternalError):
+        from_rows([rows[kept]])
