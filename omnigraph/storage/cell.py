@@ -57,24 +57,37 @@ class Cell:
 
 
 def create_cell(store: Store, location: str, rows: pa.Table) -> Cell:
-    """A new cell with its first rows and the format stamp, in one commit."""
+    """A new cell with its first rows and the format stamp, in one commit.
+
+    Of several creators of one cell one wins; the others get an exception of Lance, of which only a
+    look at the cell can tell what it means.
+    """
     stamped = rows.replace_schema_metadata({STAMP_KEY: str(STAMP)})
-    dataset = store.effects.run(
-        "create",
-        location,
-        lambda: lance.write_dataset(
-            stamped,
-            store.root.at(location),
-            mode="create",
-            enable_stable_row_ids=True,
-            data_storage_version=_FORMAT,
-            storage_options=store.options,
-        ),
-    )
-    written = [one.metadata for one in dataset.get_fragments()]
-    store.sync(*(f"{location}/data/{one.path}" for f in written for one in f.files))
+    dataset = store.effects.run("create", location, lambda: _create(store, location, stamped))
     _sync(store, location, dataset)
     return Cell(location, dataset)
+
+
+def _create(store: Store, location: str, rows: pa.Table) -> Any:
+    fragments: list[Any] = write_fragments(
+        rows,
+        store.root.at(location),
+        mode="create",
+        data_storage_version=_FORMAT,
+        enable_stable_row_ids=True,
+        storage_options=store.options,
+    )
+    store.sync(*(f"{location}/data/{one.path}" for f in fragments for one in f.files))
+    # Not `write_dataset` in mode `create`: it overwrites what a rival made after its first look.
+    return lance.LanceDataset.commit(
+        store.root.at(location),
+        LanceOperation.Overwrite(rows.schema, fragments),
+        read_version=0,
+        max_retries=0,
+        enable_v2_manifest_paths=True,
+        enable_stable_row_ids=True,
+        storage_options=store.options,
+    )
 
 
 def open_cell(store: Store, location: str, version: int | None = None) -> Cell:

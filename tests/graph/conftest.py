@@ -1,0 +1,52 @@
+"""A small graph with a past, and ways to damage it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lance
+import pytest
+
+import omnigraph
+from omnigraph.graph import Graph
+from omnigraph.history.plan import Signature
+from omnigraph.storage.layout import STAMP_KEY
+from tests.rig.writes import SCHEMA, append, delete, update, write
+
+Tree = dict[str, tuple[int, int]]
+Rewrite = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    """Three people on main, one of them gone on `review/a`, in five commits."""
+    made = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
+    write(made._line, append({"ada": 1, "bob": 2}), signature=Signature("ada", "the first"))
+    review = made.branches.create("review/a")
+    write(review._line, delete(["bob"]), signature=Signature("bob"))
+    write(review._line, update({"ada": 10}), signature=Signature("bob"))
+    write(made._line, append({"cy": 3}), signature=Signature("cy"))
+    return made.refresh()
+
+
+def people(graph: Graph) -> dict[str, int]:
+    """The people that a handle shows."""
+    rows = graph.table("Person").to_table(columns=["id", "n"]).to_pylist()
+    return {one["id"]: one["n"] for one in rows}
+
+
+def tree(root: Path | str) -> Tree:
+    """Every file with its size and time: what a writer would have changed."""
+    files = (one for one in Path(root).rglob("*") if one.is_file())
+    return {str(one): (one.stat().st_size, one.stat().st_mtime_ns) for one in files}
+
+
+def rewrite_manifest(
+    root: Path | str, change: Rewrite = lambda rows: rows, stamp: str | None = "100"
+) -> None:
+    """Publish a manifest by hand: other rows, another stamp, or none."""
+    place = f"{root}/__manifest"
+    table = lance.dataset(place).to_table()
+    changed = table.from_pylist(change(table.to_pylist()), schema=table.schema)
+    stamped = changed.replace_schema_metadata({} if stamp is None else {STAMP_KEY: stamp})
+    lance.write_dataset(stamped, place, mode="overwrite", data_storage_version="2.2")

@@ -1,0 +1,150 @@
+"""What is missing, damaged or out of reach: a typed error that says what happened to the data."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.errors import (
+    GraphNotInitialized,
+    HistoryReclaimed,
+    OmnigraphError,
+    ReadOnlyError,
+    StorageError,
+)
+from omnigraph.graph import Graph
+from omnigraph.history import log, schemas
+from tests.graph.conftest import people, tree
+from tests.rig.plugin import S3
+from tests.rig.writes import SCHEMA, append, write
+
+
+def version_file(graph: Graph, key: str = "node:Person") -> Path:
+    entry = graph.snapshot.tables[key]
+    return Path(graph.uri, entry.location, "_versions", f"d{entry.lance_version}.manifest")
+
+
+def test_missing_files_of_the_newest_state_are_lost_files(graph: Graph) -> None:
+    version_file(graph).unlink()
+    for read_only in (False, True):
+        fresh = omnigraph.open(graph.uri, read_only=read_only)
+        with pytest.raises(StorageError, match="files of node:Person are missing") as told:
+            fresh.table("Person")
+        assert (told.value.kind, told.value.effect) == ("not_found", "none")
+        assert fresh.table("City").count_rows() == 0
+        assert people(fresh.at("HEAD~1")) == {"ada": 1, "bob": 2}
+
+
+def test_missing_files_of_the_past_were_reclaimed(graph: Graph) -> None:
+    past = graph.at("HEAD~1")
+    version_file(past).unlink()
+    fresh = omnigraph.open(graph.uri)
+    with pytest.raises(HistoryReclaimed) as told:
+        fresh.at(past.head.id).table("Person")
+    assert told.value.code == "HistoricalVersionReclaimed"
+    assert len(people(fresh)) == 3
+
+
+def test_a_missing_piece_of_the_log_is_told(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "SEAL", 2)
+    for n in range(4):
+        write(graph._line, append({f"new{n}": n}))
+    chunks = list(Path(graph.uri, "_commits").iterdir())
+    assert chunks
+    for one in chunks:
+        one.unlink()
+    fresh = omnigraph.open(f"{Path(graph.uri).parent}/./g", read_only=True)
+    assert len(people(fresh)) == 7
+    with pytest.raises(HistoryReclaimed, match="a piece of the log"):
+        fresh.log()
+
+
+def test_a_missing_schema_is_told_and_not_made_up(graph: Graph) -> None:
+    (place,) = Path(graph.uri, "_schemas").iterdir()
+    before = place.read_bytes()
+    schemas._known.clear()
+    place.unlink()
+    with pytest.raises(StorageError, match="schema of this state is missing"):
+        _ = omnigraph.open(graph.uri).schema
+    assert not place.exists()
+    place.write_bytes(before.replace(b"I64", b"I32"))
+    with pytest.raises(StorageError, match="schema of this state"):
+        _ = omnigraph.open(graph.uri).schema
+    place.write_bytes(before)
+    assert omnigraph.open(graph.uri).schema.source == SCHEMA
+
+
+def test_a_corrupt_intent_is_refused_and_kept(graph: Graph) -> None:
+    intent = Path(graph.uri, "__recovery", "01ARZ3NDEKTSV4RRFFQ69G5FAV.json")
+    intent.parent.mkdir(exist_ok=True)
+    intent.write_text("{ no json")
+    with pytest.raises(StorageError, match="not a JSON object"):
+        omnigraph.open(graph.uri)
+    assert intent.read_text() == "{ no json"
+    assert people(omnigraph.open(graph.uri, read_only=True)) == people(graph)
+
+
+@pytest.mark.parametrize("branch", ["main", "review/a"])
+def test_no_graph_there(tmp_path: Path, branch: str) -> None:
+    (tmp_path / "empty").mkdir()
+    for name in ("gone", "empty"):
+        for read_only in (False, True):
+            with pytest.raises(GraphNotInitialized):
+                omnigraph.open(tmp_path / name, branch=branch, read_only=read_only)
+    assert tree(tmp_path) == {}
+
+
+def test_a_read_only_open_writes_nothing(graph: Graph) -> None:
+    graph.branches.create("gone")
+    graph._line.store.objects.create_json("__recovery/01ARZ3NDEKTSV4RRFFQ69G5FAV.lease", {})
+    before = tree(graph.uri)
+    reader = omnigraph.open(graph.uri, read_only=True)
+    people(reader)
+    reader.log()
+    people(reader.at("HEAD~1"))
+    people(reader.checkout("review/a"))
+    assert reader.branches.names() == ["gone", "main", "review/a"]
+    assert reader.commit(graph.head.id) == graph.head
+    for act in (
+        lambda: reader.branches.create("new"),
+        lambda: reader.branches.delete("gone"),
+        lambda: reader.at("HEAD~1").branches.create("new"),
+        lambda: write(reader._line, append({"eve": 1})),
+    ):
+        with pytest.raises(ReadOnlyError):
+            act()
+    assert tree(graph.uri) == before
+
+
+def test_a_root_that_cannot_be_written_is_read(graph: Graph) -> None:
+    import os
+
+    if os.geteuid() == 0:
+        pytest.skip("the superuser may write everywhere")
+    Path(graph.uri).chmod(0o500)
+    assert people(omnigraph.open(graph.uri, read_only=True)) == people(graph)
+
+
+def test_a_server_that_is_not_there_is_told_soon(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{port}")
+    with pytest.raises(StorageError) as opening:
+        omnigraph.open(s3.url, read_only=True)
+    with pytest.raises(StorageError) as making:
+        omnigraph.init(s3.url, SCHEMA)
+    assert "not_found" not in (opening.value.kind, making.value.kind)
+
+
+def test_a_server_that_goes_away_loses_nothing(s3: S3) -> None:
+    graph = omnigraph.init(s3.url, SCHEMA)
+    write(graph._line, append({"ada": 1}))
+    s3.proxy.cut(1, "PUT", "*/data/*", forward=False)
+    with pytest.raises(OmnigraphError):
+        write(graph._line, append({"bob": 2}))
+    s3.proxy.heal()
+    write(graph._line, append({"cy": 3}))
+    assert people(omnigraph.open(s3.url)) == {"ada": 1, "cy": 3}
