@@ -13,6 +13,7 @@ from typing import Any, Literal
 from omnigraph import ids
 from omnigraph.errors import StorageError
 from omnigraph.storage import layout
+from omnigraph.storage.failures import reported
 from omnigraph.storage.objects import Found
 from omnigraph.storage.store import Store
 
@@ -98,8 +99,17 @@ class Pending:
 
 
 def arm(store: Store, intent: Intent) -> None:
-    """Write an intent down; its own store time is its first lease."""
-    if not store.objects.create_json(layout.intent_name(intent.id), intent.to_json()):
+    """Write an intent down; its own store time is its first lease.
+
+    A failure has no effect: what was neither confirmed nor decided is never carried out.
+    """
+    try:
+        with reported("none"):
+            created = store.objects.create_json(layout.intent_name(intent.id), intent.to_json())
+    except StorageError as error:
+        error.effect = "none"
+        raise
+    if not created:
         raise StorageError(f"intent {intent.id} exists already", kind="precondition")
 
 

@@ -50,8 +50,7 @@ def publish_long(
     """
     base = line.refresh()
     intent = _intent(line, base, operation, signature, tables)
-    with _without_effect():
-        intents.arm(line.store, intent)
+    intents.arm(line.store, intent)
     staged = _stage(line, base, intent, stage)
     if staged is None:
         _discard(line.store, intent)
@@ -194,17 +193,6 @@ def _discard(store: Store, intent: Intent) -> bool:
     if verdict == "discard":
         intents.retire(store, intent)
     return verdict == "discard"
-
-
-@contextmanager
-def _without_effect() -> Iterator[None]:
-    """What is not confirmed is never published, even when its intent was written after all."""
-    try:
-        with reported("none"):
-            yield
-    except StorageError as error:
-        error.effect = "none"
-        raise
 
 
 def _decided_by_another(line: Line, intent: Intent) -> Commit:
