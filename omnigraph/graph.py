@@ -175,7 +175,8 @@ class Graph:
     def copy_to(self, uri: Location, *, progress: Progress | None = None) -> Copied:
         """Copy the whole graph, all branches and history, to an empty place."""
         self._open()
-        return copy_graph(self._store, open_store(os.fspath(uri)), progress)
+        target = open_store(os.fspath(uri), durability=self._store.durability)
+        return copy_graph(self._store, target, progress)
 
     def _point(self, point: Moment) -> Point:
         if isinstance(point, timedelta):
