@@ -19,7 +19,7 @@ from omnigraph.errors import (
 )
 from omnigraph.storage import layout
 from omnigraph.storage.cell import LostSwap, UnsureSwap
-from omnigraph.storage.failures import reported, storage_failure
+from omnigraph.storage.failures import reported, storage_failure, undecided
 from omnigraph.storage.store import Store
 from omnigraph.storage.torn import TornError
 
@@ -83,7 +83,7 @@ def create_branch(
         number = _free_number(store, text)
         intent, state = _armed(store, text, source, commit_id, actor)
     line = line_of(store, text, _created(intent))
-    with reported("unknown"):
+    with undecided():
         if intents.decide(store, intent, "publish") != "publish":
             return _made_by_another(store, line)
         try:
@@ -243,8 +243,8 @@ def delete_branch(store: Store, name: str, *, bound: str | None = None) -> None:
         raise BranchBusy(f"this handle is on branch '{text}'", branch=text)
     ref = refs.find_ref(store, text)
     line = line_of(store, text, ref.ulid)
-    with reported("unknown"):
-        already = _close(store, line)
+    already = _close(store, line)
+    with undecided():
         refs.release(store, ref)
     if already:
         raise BranchNotFound(f"no branch '{text}'", branch=text)
@@ -254,22 +254,34 @@ def _close(store: Store, line: Line) -> bool:
     """Publish the closing version; True when somebody else had done it."""
     nonce = ids.nonce()
     with line.turn():
-        for _ in range(_CLOSING_ATTEMPTS):
-            base = line.reload()
+        for attempt in range(_CLOSING_ATTEMPTS):
+            with undecided() if attempt else reported("none"):
+                base = line.reload()
             if base.state.head.closed:
                 return base.state.head.nonce != nonce
-            try:
-                closed = swap_state(store, base, base.state.closing(nonce))
-            except LostSwap:
-                continue
-            except UnsureSwap as unsure:
-                if line.reload().state.head.nonce != nonce:
-                    _pass_on(store, unsure)
-                continue
-            if is_newest(closed):
-                line.advance(closed)
+            if _swap_closed(line, base, base.state.closing(nonce)):
                 return False
     raise ConcurrentCommit(f"branch '{line.name}' was too busy to be deleted")
+
+
+def _swap_closed(line: Line, base: Opened, state: State) -> bool:
+    """Swap, and look before saying anything; False means to try again."""
+    try:
+        with reported("none"):
+            closed = swap_state(line.store, base, state)
+    except LostSwap:
+        return False
+    except UnsureSwap as unsure:
+        with undecided():
+            landed = line.reload().state.head.nonce == state.head.nonce
+        if not landed:
+            _pass_on(line.store, unsure)
+        return landed
+    with undecided():
+        newest = is_newest(closed)
+    if newest:
+        line.advance(closed)
+    return newest
 
 
 def _pass_on(store: Store, unsure: UnsureSwap) -> None:

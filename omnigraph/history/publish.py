@@ -4,8 +4,7 @@ The only module that makes a write visible. A crash anywhere before the swap lea
 nobody names; after it the write is complete. Memory changes only after the acknowledgement.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from omnigraph import ids
@@ -18,7 +17,7 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.storage.cell import LostSwap, UnsureSwap
-from omnigraph.storage.failures import AbsentError, reported, storage_failure
+from omnigraph.storage.failures import AbsentError, reported, storage_failure, undecided
 from omnigraph.storage.table import commit as commit_table
 from omnigraph.storage.table import replays
 
@@ -224,28 +223,17 @@ def _swap(line: Line, base: Opened, state: State, row: Commit) -> bool:
     try:
         opened = swap_state(line.store, base, state)
     except LostSwap:
-        with _undecided():
+        with undecided():
             return _look(line, base.state, row)
     except UnsureSwap as unsure:
-        with _undecided():
+        with undecided():
             landed = _look(line, base.state, row)
         return _landed(unsure, row) if landed else _try_again(line, unsure)
-    with _undecided():
+    with undecided():
         if is_newest(opened):
             line.advance(opened)
             return True
         return _look(line, base.state, row)
-
-
-@contextmanager
-def _undecided() -> Iterator[None]:
-    """Until the look is over, no failure may say that nothing happened."""
-    try:
-        with reported("unknown"):
-            yield
-    except StorageError as error:
-        error.effect = "unknown"
-        raise
 
 
 def _look(line: Line, base: State, row: Commit) -> bool:

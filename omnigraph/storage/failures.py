@@ -92,6 +92,25 @@ def reported(effect: Effect, kinds: Kinds | None = None) -> Iterator[None]:
         raise storage_failure(error, effect=effect, kinds=kinds) from cause
 
 
+@contextmanager
+def undecided() -> Iterator[None]:
+    """Raise what fails in the block as a failure whose effect is not known, a failed read too.
+
+    For looks that were to tell whether something happened.
+
+    >>> with undecided():
+    ...     raise StorageError("no answer", effect="none")
+    Traceback (most recent call last):
+    omnigraph.errors.failure.StorageError: no answer
+    """
+    try:
+        with reported("unknown"):
+            yield
+    except StorageError as error:
+        error.effect = "unknown"
+        raise
+
+
 def _kind(error: BaseException, kinds: Kinds) -> StorageKind:
     if _lost_swap(error):
         return "precondition"
