@@ -1,0 +1,76 @@
+"""A graph that an earlier program of this storage format made opens, reads and goes on."""
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.history.log import Log
+from omnigraph.history.plan import Signature
+from tests.compat.make_graph import HERE, main, make, read
+from tests.rig.writes import append, check_invariants, delete, write
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The graph of the archive, in a place where it never was."""
+    with tarfile.open(HERE / "graph.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path / "graph"
+
+
+def test_every_branch_and_every_commit_reads_as_it_did(root: Path) -> None:
+    expected = json.loads((HERE / "expected.json").read_text())
+    found = read(root)
+    assert found.keys() == expected.keys() == {"again", "main", "old", "review/a"}
+    for name, branch in expected.items():
+        assert found[name] == branch
+    check_invariants(str(root))
+
+
+def test_it_holds_what_the_format_has_to_offer(root: Path) -> None:
+    graph = omnigraph.open(root, read_only=True)
+    chunks = graph._line.base().state.chunks
+    assert len({one.count for one in chunks}) > 1
+    log = Log(graph._store, graph._line.base().state)
+    assert all(log.chunk_commits(one) for one in chunks)
+    assert list((root / "_refs/branches/again").iterdir())
+    size = sum(one.stat().st_size for one in HERE.iterdir())
+    assert size < 300_000
+
+
+def test_it_goes_on(root: Path) -> None:
+    graph = omnigraph.open(root, durability="os")
+    write(graph._line, append({"fresh": 1}))
+    write(graph._line, delete(["p00"]))
+    # The key was used long ago: it is free again.
+    write(graph._line, append({"x": 1}), signature=Signature(key="k1", request="r2"))
+    assert graph.refresh().table("Person").count_rows() == 24
+    review = graph.checkout("review/a")
+    write(review._line, append({"fresh": 2}))
+    graph.branches.create("review/b", from_="review/a", commit=review.log()[-3].id)
+    graph.branches.delete("old")
+    check_invariants(str(root))
+
+
+def test_the_archive_is_never_made_again(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main() == 1
+    assert "never made again" in capsys.readouterr().err
+
+
+@pytest.mark.full
+def test_the_program_of_today_makes_the_same_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from omnigraph.history import log
+
+    for name in ("SEAL", "LARGEST"):
+        monkeypatch.setattr(log, name, getattr(log, name))
+    make(tmp_path / "graph")
+    found, expected = read(tmp_path / "graph"), json.loads((HERE / "expected.json").read_text())
+    for name in expected:
+        assert [one["rows"] for one in found[name]["log"]] == [
+            one["rows"] for one in expected[name]["log"]
+        ]
