@@ -35,6 +35,7 @@ from tests.rig.writes import (
     init_small,
     read_branch,
     update,
+    upsert,
     write,
 )
 
@@ -218,7 +219,7 @@ def test_a_plan_that_touched_fragments_is_made_again(
 ) -> None:
     line = apart(root)
     write(line, append({"a": 1, "b": 1}))
-    write_while(line, update({"a": 2}), lambda: write(apart(root), update({"b": 2})))
+    write_while(line, upsert({"a": 2}), lambda: write(apart(root), upsert({"b": 2})))
     assert read_branch(line)[PERSON] == [("a", 2), ("b", 2)]
     check_invariants(root)
 
@@ -230,7 +231,7 @@ def test_replayed_all_the_same_it_would_undo_the_other(
     monkeypatch.setattr(publishing, "_holds", lambda *_: True)
     line = apart(root)
     write(line, append({"a": 1, "b": 1}))
-    write_while(line, update({"a": 2}), lambda: write(apart(root), update({"b": 2})))
+    write_while(line, upsert({"a": 2}), lambda: write(apart(root), upsert({"b": 2})))
     assert sorted(read_branch(line)[PERSON]) != [("a", 2), ("b", 2)]
 
 
