@@ -123,6 +123,6 @@ def test_a_client_cut_off_at_any_put(s3: S3, line: Line, name: str) -> None:
             cut(s3, line, verb, f"cut-{at}-{forward}", at, forward=forward)
 
 
-@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize("forward", [True, pytest.param(False, marks=pytest.mark.full)])
 def test_a_client_cut_off_in_a_detached_commit(s3: S3, line: Line, forward: bool) -> None:
     cut(s3, line, VERBS["append-1"], "cut", 3, forward=forward)

@@ -137,7 +137,7 @@ def test_a_lost_answer_of_the_swap_on_s3(s3: S3, distant: Line) -> None:
     check_invariants(s3.url, acknowledged=[commit])
 
 
-@pytest.mark.parametrize("landed", [True, False])
+@pytest.mark.parametrize("landed", [True, pytest.param(False, marks=pytest.mark.full)])
 def test_a_swap_and_a_store_that_says_nothing_more_on_s3(
     s3: S3, distant: Line, landed: bool
 ) -> None:
@@ -171,7 +171,7 @@ def test_an_error_instead_of_the_answer_on_s3(
     check_invariants(s3.url, acknowledged=[commit])
 
 
-@pytest.mark.parametrize("deleted", [True, False])
+@pytest.mark.parametrize("deleted", [True, pytest.param(False, marks=pytest.mark.full)])
 def test_an_answer_held_back_until_others_published_and_versions_were_deleted(
     s3: S3, distant: Line, monkeypatch: pytest.MonkeyPatch, deleted: bool
 ) -> None:
