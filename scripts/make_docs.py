@@ -78,7 +78,13 @@ def cli_page() -> str:
 
 
 def _command_help(command: click.Command, names: tuple[str, ...]) -> Iterator[str]:
-    context = click.Context(command, info_name=" ".join(names), terminal_width=90)
+    # As the program itself does it: a command remembers the names of its help option.
+    context = click.Context(
+        command,
+        info_name=" ".join(names),
+        terminal_width=90,
+        help_option_names=["-h", "--help"],
+    )
     text = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
     yield f"\n{'#' * (len(names) + 1)} `{' '.join(names)}`\n\n```text\n{text}\n```\n"
     if isinstance(command, click.Group):
