@@ -313,6 +313,23 @@ def test_two_names_one_above_the_other_never_both_stay(
     check_invariants(root)
 
 
+def test_a_branch_that_is_deleted_at_once_is_not_acknowledged(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, listed = refs.list_numbers, list[int]()
+
+    def listing(store: Store) -> dict[str, int]:
+        listed.append(1)
+        if len(listed) == 2:  # the name is taken, and is looked at once more
+            _delete(root, "g")
+        return real(store)
+
+    monkeypatch.setattr(refs, "list_numbers", listing)
+    with pytest.raises(BranchNotFound):
+        _create(root, "g")
+    assert list_branches(open_store(str(root))) == ["f", "main"]
+
+
 def test_a_closing_that_loses_to_writers_goes_on(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

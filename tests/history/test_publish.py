@@ -92,6 +92,24 @@ def test_the_time_for_trying_is_limited(root: Path, monkeypatch: pytest.MonkeyPa
     assert len(tried) == 5
 
 
+def test_maintenance_that_lost_is_planned_again_and_never_puts_old_rows_back(root: Path) -> None:
+    line = apart(root)
+    for n in range(3):
+        write(line, people(1, n))
+    made = write_while(line, rewrite(), lambda: write(apart(root), update({"p1": 7})))
+    assert made is not None
+    assert read_branch(line)[PERSON] == [("p0", 0), ("p1", 7), ("p2", 2)]
+    check_invariants(root, acknowledged=[made])
+
+
+def test_maintenance_that_others_did_meanwhile_is_not_done_again(root: Path) -> None:
+    line = apart(root)
+    for n in range(3):
+        write(line, people(1, n))
+    assert write_while(line, rewrite(), lambda: write(apart(root), rewrite())) is None
+    assert line.base().state.tables[PERSON].version == 5
+
+
 def test_id_and_creation_time_survive_every_retry(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
