@@ -27,6 +27,7 @@ from omnigraph.errors import (
 )
 from omnigraph.history import intent as intents
 from omnigraph.history import long, recover
+from omnigraph.history import publish as publishing
 from omnigraph.history.audit import list_outcomes
 from omnigraph.history.branches import create_branch, delete_branch
 from omnigraph.history.line import Line
@@ -249,29 +250,62 @@ def test_an_intent_is_removed_before_its_verdict(two: Two) -> None:
 
 
 @pytest.mark.parametrize("who", ["owner", "finisher"])
-def test_a_fence_does_not_keep_a_confirmed_operation_from_its_end(two: Two, who: str) -> None:
+def test_a_fence_does_not_keep_a_confirmed_operation_from_its_end(
+    two: Two, who: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One fence before the operation is taken up to be published, one right before its swap."""
+    collector = two.owner if who == "finisher" else two.other
+    swaps: list[int] = []
+
+    def swap(*args: Any) -> Any:
+        if not swaps:
+            swaps.append(1)
+            fence(collector)
+        return swap_state(*args)
+
+    def stage(txn: WriteTxn) -> PublishPlan | None:
+        staged = plan(txn, append({"big": 2}))
+        fence(collector)
+        return staged
+
     if who == "finisher":
         confirmed(two, {"big": 2})
-        fence(two.other)
+        fence(collector)
+        monkeypatch.setattr(publishing, "swap_state", swap)
         two.recover()
     else:
-
-        def stage(txn: WriteTxn) -> PublishPlan | None:
-            staged = plan(txn, append({"big": 2}))
-            fence(two.other)
-            return staged
-
+        monkeypatch.setattr(publishing, "swap_state", swap)
         long.publish_long(two.owner, "load", stage, Signature())
     assert two.people() == [("a", 1), ("big", 2)]
     check_invariants(two.root)
 
 
+def test_without_the_exemption_a_confirmed_operation_survives_no_fence(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The schedule above, when files count as lost after a fence even under their own intent."""
+    confirmed(two, {"big": 2})
+    fence(two.owner)
+
+    def literal(_: PublishPlan, txn: WriteTxn, intent: intents.Intent) -> None:
+        if txn.base.state.head.gc_epoch != 0:
+            raise ReadSetConflict(member="tables", expected=intent.base_commit)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(long, "_fits", literal)
+        with pytest.raises(AssertionError):
+            _finished(two)
+
+
+def _finished(two: Two) -> None:
+    two.recover()
+    assert two.people() == [("a", 1), ("big", 2)]
+
+
 def test_a_busy_branch_makes_an_operation_try_again_not_give_up(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from omnigraph.history import publish
-
-    monkeypatch.setattr(publish, "ATTEMPTS", 1)
+    monkeypatch.setattr(publishing, "ATTEMPTS", 1)
     real = swap_state
     lost: list[int] = []
 
@@ -283,7 +317,7 @@ def test_a_busy_branch_makes_an_operation_try_again_not_give_up(
             two.other.advance(real(two.other.store, base, replace(base.state, head=head)))
         return real(*args)
 
-    monkeypatch.setattr(publish, "swap_state", busy)
+    monkeypatch.setattr(publishing, "swap_state", busy)
     assert write_long(two.owner, append({"big": 2})) is not None
     assert two.people() == [("a", 1), ("big", 2)]
 
