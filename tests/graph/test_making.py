@@ -19,6 +19,7 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.graph import Graph
+from omnigraph.history import init
 from omnigraph.storage import layout
 from omnigraph.storage.effects import Effects, Fault
 from omnigraph.storage.store import open_store
@@ -128,6 +129,28 @@ def test_a_claim_that_stays_is_told_with_the_graph(tmp_path: Path) -> None:
     assert len(omnigraph.open(tmp_path / "g").log()) == 1
 
 
+def test_a_store_that_says_nothing_more_leaves_it_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    targets = effects_of_init(tmp_path / "whole")
+    effects = Effects()
+    store = open_store(str(tmp_path / "g"), effects=effects, durability="os")
+
+    def silent(*_: object) -> None:
+        raise StorageError(kind="transient", effect="none")
+
+    monkeypatch.setattr(init, "read_manifest", silent)
+    with (
+        effects.failing(Fault(targets.index(layout.MANIFEST) + 1, "after")),
+        pytest.raises(InitializationIndeterminate) as told,
+    ):
+        make_graph(store)
+    assert told.value.effect == "unknown"
+    assert (tmp_path / "g" / layout.CLAIM).exists()
+    assert len(omnigraph.open(tmp_path / "g").log()) == 1
+
+
+@pytest.mark.full
 def test_an_outcome_that_cannot_be_seen_is_told_as_such(s3: S3) -> None:
     s3.proxy.cut(1, "PUT", "*/__manifest/_versions/*")
     with pytest.raises(InitializationIndeterminate) as told:
