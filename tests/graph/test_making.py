@@ -180,6 +180,26 @@ def test_of_two_that_force_one_makes_the_graph(tmp_path: Path) -> None:
     assert set(outcomes) - {head} <= {"AlreadyExists", "InitializationClaimed"}
 
 
+def test_an_init_that_comes_too_late_says_that_another_made_the_graph(s3: S3) -> None:
+    outcomes: list[str] = []
+
+    def make() -> None:
+        try:
+            outcomes.append(omnigraph.init(s3.url, SCHEMA).head.id)
+        except AlreadyExists as error:
+            outcomes.append(str(error))
+
+    held = s3.proxy.hold("PUT", "*/__manifest/data/*")
+    late = threading.Thread(target=make)
+    late.start()
+    assert held.hit.wait(30)
+    head = omnigraph.init(s3.url, SCHEMA, force=True).head.id
+    held.release()
+    late.join()
+    assert outcomes == [f"another init made the graph at {s3.url}"]
+    assert [one.id for one in omnigraph.open(s3.url).log()] == [head]
+
+
 def test_a_store_that_lets_the_second_win_is_refused(careless_s3: S3) -> None:
     with pytest.raises(StorageError, match="cannot hold a graph") as refused:
         omnigraph.init(careless_s3.url, SCHEMA)
