@@ -38,16 +38,15 @@ def parser(language: str) -> Lark:
 
 
 def fresh(language: str) -> bool:
-    """Whether the saved tables belong to the grammar as it is now."""
-    return bool(_saved(language).get("stamp") == _stamp(_grammar(language)))
+    """Whether the saved tables are those of the grammar as it is now, byte by byte."""
+    tables = _HERE / language / "grammar.json"
+    return tables.exists() and tables.read_text("utf-8") == _save(language)
 
 
 def write(language: str) -> Path:
-    """Compute the tables of a language and save them where they are not fresh; gives the path."""
-    # Lark numbers states as its sets happen to lie, so that fresh tables would change for nothing.
+    """Compute the tables of a language and save them; gives the path."""
     tables = _HERE / language / "grammar.json"
-    if not fresh(language):
-        tables.write_text(_save(language), "utf-8")
+    tables.write_text(_save(language), "utf-8")
     return tables
 
 
