@@ -72,20 +72,25 @@ def cli_page() -> str:
 
     return (
         f"# Command line\n\n{NOTICE}\n"
-        "Results go to standard output, everything else to standard error. Exit codes: 0 success,\n"
-        "1 failure, 2 wrong usage.\n" + "".join(_command_help(cli, ("omnigraph",)))
+        "Results go to standard output, everything else to standard error.\n"
+        + "".join(_command_help(cli, "omnigraph"))
     )
 
 
-def _command_help(command: click.Command, names: tuple[str, ...]) -> Iterator[str]:
-    context = click.Context(command, info_name=" ".join(names), terminal_width=90)
+def _command_help(
+    command: click.Command, name: str, parent: click.Context | None = None
+) -> Iterator[str]:
+    # Below its parent, as in a real run: click remembers the help option of the first context.
+    settings = {**command.context_settings, "terminal_width": 90}
+    context = click.Context(command, parent=parent, info_name=name, **settings)
     text = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
-    yield f"\n{'#' * (len(names) + 1)} `{' '.join(names)}`\n\n```text\n{text}\n```\n"
+    path = context.command_path
+    yield f"\n{'#' * (len(path.split()) + 1)} `{path}`\n\n```text\n{text}\n```\n"
     if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            below = command.get_command(context, name)
+        for one in command.list_commands(context):
+            below = command.get_command(context, one)
             if below is not None and not below.hidden:
-                yield from _command_help(below, (*names, name))
+                yield from _command_help(below, one, context)
 
 
 def codes_page() -> str:
