@@ -55,6 +55,13 @@ def test_a_comment_inside_an_item_stands_before_it() -> None:
     assert layout.finish() == "before\n/* x */\na b\n"
 
 
+def test_a_blank_line_stays_before_an_item_and_its_comments() -> None:
+    layout = Layout("before\n\na /* x */ /* y */ b")
+    layout.item(0, "before", Span(0, 6))
+    layout.item(0, "a b", Span(8, 27))
+    assert layout.finish() == "before\n\n/* x */\n/* y */\na b\n"
+
+
 def test_blank_lines_on_demand() -> None:
     assert laid("a b", "a", "b", blank="always") == "a\n\nb\n"
     assert laid("a\n\n\nb", "a", "b", blank="never") == "a\nb\n"
