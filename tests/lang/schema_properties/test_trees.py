@@ -9,7 +9,6 @@ from omnigraph.lang.schema import format_schema, parse_schema
 from omnigraph.lang.schema import model as m
 from tests.lang.schema_properties import trees
 
-
 A = m.Name("A")
 CLOSED = m.SchemaFile((m.EdgeDeclaration(A, A, A, m.Cardinality(0, 0)),))
 
