@@ -128,7 +128,7 @@ def test_names_of_files_that_are_no_text(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (0, b"")
     assert rb"/lamp\udcff.pg: ok" in ended.stdout
     told = start("schema", "check", path, "--json", PYTHONIOENCODING="utf-8:strict")
-    assert json.loads(told.stdout)["path"] == str(path)
+    assert json.loads(told.stdout)["files"][0]["path"] == str(path)
 
 
 # Completion -------------------------------------------------------------------------------------
