@@ -1,7 +1,7 @@
 """Omnigraph, a versioned property-graph database on Lance files.
 
 Owns the public surface. It stays tiny: importing `omnigraph` loads none of its parts, so that a
-command that only reads a schema starts in milliseconds. Parts are loaded when they are first used.
+command that only reads a schema starts at once. Parts are loaded when they are first used.
 """
 
 import importlib

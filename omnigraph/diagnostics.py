@@ -64,8 +64,9 @@ class Source:
     def locate(self, offset: int) -> tuple[int, int]:
         """The line and column (both from 1, in characters) of an offset."""
         starts = self._line_starts()
-        line = bisect_right(starts, max(0, min(offset, len(self.text))))
-        return line, min(offset, len(self.text)) - starts[line - 1] + 1
+        at = max(0, min(offset, len(self.text)))
+        line = bisect_right(starts, at)
+        return line, at - starts[line - 1] + 1
 
     def line(self, number: int) -> str:
         """The text of one line (from 1), without its line end."""

@@ -8,6 +8,7 @@ what the code says.
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import click
@@ -28,20 +29,31 @@ def errors_page() -> str:
     """The catalogue of errors, from the classes in `omnigraph.errors`."""
     family = _error_family()
     hints = ((cls.__name__, cls.hint) for cls, _ in family if cls.hint)
+    head = ("class", "`.code`", "HTTP `code`", "status", "exit", "effect", "retry", "meaning")
     return (
-        f"# Errors\n\n{NOTICE}\n"
-        "Programs decide by class, `code`, `status` or typed member, never by the message.\n"
-        "*Effect* says what happened to the data: `none` nothing durable, `unknown` recovery\n"
-        "must decide, `done` the write landed. *Retry* says whether trying again helps: `no`,\n"
-        "`same` the same request later, `fresh` after reading again, `after_recovery`.\n"
-        "A class that stands below another one with more `›` is a kind of it.\n\n"
-        + _table(
-            ("code", "class", "HTTP", "effect", "retry", "exit", "meaning"),
-            (_error_row(cls, depth) for cls, depth in family),
-        )
+        f"# Errors\n\n{NOTICE}\n{_ERRORS}\n"
+        + _table(head, (_error_row(cls, depth) for cls, depth in family))
         + "\n## Hints\n\nWhat to do next.\n\n"
-        + _table(("class", "hint"), hints)
+        + _table(("class", "hint"), ((f"`{name}`", hint) for name, hint in hints))
     )
+
+
+_ERRORS = """\
+Programs decide by class, `.code`, `status` or typed member, never by the message. The catalogue is
+fixed, so that programs can be written against it: it also lists classes of parts that are not built
+yet, such as storage, branches and the server, and nothing raises those today.
+
+- *class*: in Python, from `omnigraph.errors`. A class with more `›` is a kind of the one above it.
+- *`.code`*: the stable name of the outcome, `error.code` in Python and `kind` in JSON. It is the
+  name of the class, except where it is set in bold.
+- *HTTP `code`*, *status*: the word `code` in JSON, and the status of the HTTP interface.
+- *exit*: the exit code of a command, and behind a slash the one with
+  `OMNIGRAPH_EXIT_CODES=extended` where that differs.
+- *effect*: what happened to the data: `none` nothing durable, `unknown` recovery must decide,
+  `done` the write landed.
+- *retry*: whether trying again helps: `no`, `same` the same request later, `fresh` after reading
+  again, `after_recovery`.
+"""
 
 
 def _error_family() -> list[tuple[type[OmnigraphError], int]]:
@@ -60,10 +72,12 @@ def _error_family() -> list[tuple[type[OmnigraphError], int]]:
 
 
 def _error_row(cls: type[OmnigraphError], depth: int) -> tuple[str, ...]:
-    facts = (cls.status, cls.effect, cls.retryable, cls.exit_code)
+    code = f"`{cls.code}`" if cls.code == cls.__name__ else f"**`{cls.code}`**"
+    more = "" if cls.extended_exit_code == cls.exit_code else f" / {cls.extended_exit_code}"
+    facts = (cls.http_code, cls.status, f"{cls.exit_code}{more}", cls.effect, cls.retryable)
     meaning = (cls.__doc__ or "").strip().splitlines()[0]
     name = f"{'› ' * depth}`{cls.__name__}`"
-    return (cls.code, name, *("–" if fact is None else str(fact) for fact in facts), meaning)
+    return (name, code, *("–" if fact is None else str(fact) for fact in facts), meaning)
 
 
 def cli_page() -> str:
@@ -72,26 +86,25 @@ def cli_page() -> str:
 
     return (
         f"# Command line\n\n{NOTICE}\n"
-        "Results go to standard output, everything else to standard error. Exit codes: 0 success,\n"
-        "1 failure, 2 wrong usage.\n" + "".join(_command_help(cli, ("omnigraph",)))
+        "Results go to standard output, everything else to standard error.\n"
+        + "".join(_command_help(cli, "omnigraph"))
     )
 
 
-def _command_help(command: click.Command, names: tuple[str, ...]) -> Iterator[str]:
-    # As the program itself does it: a command remembers the names of its help option.
-    context = click.Context(
-        command,
-        info_name=" ".join(names),
-        terminal_width=90,
-        help_option_names=["-h", "--help"],
-    )
+def _command_help(
+    command: click.Command, name: str, parent: click.Context | None = None
+) -> Iterator[str]:
+    # Below its parent, as in a real run: click remembers the help option of the first context.
+    settings = {**command.context_settings, "terminal_width": 90}
+    context = click.Context(command, parent=parent, info_name=name, **settings)
     text = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
-    yield f"\n{'#' * (len(names) + 1)} `{' '.join(names)}`\n\n```text\n{text}\n```\n"
+    path = context.command_path
+    yield f"\n{'#' * (len(path.split()) + 1)} `{path}`\n\n```text\n{text}\n```\n"
     if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            below = command.get_command(context, name)
+        for one in command.list_commands(context):
+            below = command.get_command(context, one)
             if below is not None and not below.hidden:
-                yield from _command_help(below, (*names, name))
+                yield from _command_help(below, one, context)
 
 
 def codes_page() -> str:
@@ -99,23 +112,35 @@ def codes_page() -> str:
     from omnigraph.lang.query.codes import LINT_CODES, TYPE_CODES
     from omnigraph.lang.schema.codes import CODES
 
-    plans = [(one.code, one.tier, one.severity, one.meaning) for one in CODES.values()]
+    plans = [(_code(c), one.tier, one.severity, one.meaning) for c, one in CODES.items()]
     return (
         f"# Codes of findings\n\n{NOTICE}\n"
-        "A code keeps its meaning for ever; the wording of a message may change.\n\n"
+        "A code keeps its meaning for ever; the wording of a message may change. A code marked\n"
+        "*reserved* has its meaning already, but nothing reports it yet.\n\n"
         "## Schemas and migration plans\n\n"
         "*Tier* says what a change risks: `safe` nothing, `validated` it depends on the data,\n"
         "`destructive` something is lost or refused.\n\n"
         + _table(("code", "tier", "severity", "meaning"), plans)
         + "\n## Type errors of queries\n\n"
-        + _table(("code", "meaning"), TYPE_CODES.items())
+        + _table(("code", "meaning"), ((_code(c), text) for c, text in TYPE_CODES.items()))
         + "\n## Lint of query files\n\n"
-        + _table(("code", "meaning"), LINT_CODES.items())
+        + _table(("code", "meaning"), ((_code(c), text) for c, text in LINT_CODES.items()))
     )
 
 
+def _code(code: str) -> str:
+    return f"`{code}`" + ("" if f'"{code}"' in _reporting_code() else " *reserved*")
+
+
+@cache
+def _reporting_code() -> str:
+    """The text of every module that can report a finding; the catalogues only list them."""
+    modules = (ROOT / "omnigraph" / "lang").rglob("*.py")
+    return "".join(one.read_text() for one in sorted(modules) if one.name != "codes.py")
+
+
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *((f"`{first}`", *rest) for first, *rest in rows)]
+    lines = [head, ("---",) * len(head), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

@@ -25,10 +25,11 @@ class Formatted:
     text: str = ""
     diagnostics: tuple[Diagnostic, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """The members a program reads."""
+    def to_json(self, *, written: bool) -> dict[str, Any]:
+        """The members a program reads; a file that was only looked at `would_change`."""
         found = [one.to_json() for one in self.diagnostics]
-        facts = {"path": self.path, "status": self.status, "diagnostics": found}
+        status = "would_change" if self.status == "formatted" and not written else self.status
+        facts = {"path": self.path, "status": status, "diagnostics": found}
         shown = self.path == files.STDIN and self.status != "error"
         return facts | ({"text": self.text} if shown else {})
 
@@ -53,7 +54,7 @@ def fmt(
     for one in done:
         _deliver(one, write=not (check or diff), diff=diff)
     if settings().json:
-        show.document({"files": [one.to_json() for one in done]})
+        show.document({"files": [one.to_json(written=not (check or diff)) for one in done]})
     elif not diff:
         _summarise(done, check)
     context.exit(_exit_code(done, check))
@@ -89,7 +90,7 @@ def _deliver(one: Formatted, *, write: bool, diff: bool) -> None:
     if one.status == "error":
         if not settings().json:
             show.findings(one.diagnostics, one.source, err=True)
-    elif diff and one.status == "formatted":
+    elif diff and one.status == "formatted" and not settings().json:
         show.verbatim(_difference(one))
     elif write and one.path == files.STDIN and not settings().json:
         show.verbatim(one.text)

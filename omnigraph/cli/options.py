@@ -67,7 +67,6 @@ def _set(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
             return
         if name == "color":
             value = {"always": True, "never": False, "auto": None}[value]
-            context.color = value
         chosen = context.ensure_object(Chosen)
         chosen.settings = replace(chosen.settings, **{name: value})
 

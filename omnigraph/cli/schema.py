@@ -37,7 +37,8 @@ def check(context: click.Context, paths: tuple[str, ...], strict: bool) -> None:
     reports = [_examine(path) for path in files.expand(paths, ".pg")]
     if settings().json:
         documents = [document for document, _, _ in reports]
-        show.document(documents[0] if files.lone(paths) else {"files": documents})
+        bad = any(one["status"] == "error" for one in documents)
+        show.document({"status": "error" if bad else "ok", "files": documents})
     else:
         for document, source, found in reports:
             show.findings(found, source)
@@ -57,7 +58,6 @@ def _examine(path: str) -> tuple[dict[str, Any], Source, tuple[Diagnostic, ...]]
         return _document(path, found), source, found
     catalog, found = examine_schema(source.text, source.name)
     if catalog is None:
-        found = tuple(one for one in found if one.severity == "error")
         return _document(path, found), source, found
     facts = {
         "shape_hash": shape_hash(catalog),
@@ -87,15 +87,22 @@ def _headline(document: dict[str, Any], found: tuple[Diagnostic, ...]) -> str:
 @click.argument("before", type=click.Path(allow_dash=True))
 @click.argument("after", type=click.Path(allow_dash=True))
 @click.option("--allow-data-loss", is_flag=True, help="Plan drops as hard drops.")
+@click.option("--safe-only", is_flag=True, help="Exit 1 when a step can lose data.")
 @click.option("--check", "strict", is_flag=True, help="Exit 5 when there is anything to migrate.")
 @shared_options
 @click.pass_context
 def diff(
-    context: click.Context, before: str, after: str, allow_data_loss: bool, strict: bool
+    context: click.Context,
+    before: str,
+    after: str,
+    allow_data_loss: bool,
+    safe_only: bool,
+    strict: bool,
 ) -> None:
     """Show the migration plan that leads from schema BEFORE to schema AFTER.
 
-    Nothing is read but the two files. Exits 1 when a step is not supported.
+    Nothing is read but the two files. Each step is marked `+` for what is added, `-` for what is
+    dropped, `~` for what changes. Exits 1 when a step is not supported.
     """
     from omnigraph.lang.schema.migrate import plan_migration
 
@@ -107,8 +114,9 @@ def diff(
         show.document(plan.to_json())
     else:
         _show_plan(plan)
+    lossy = safe_only and any(step.tier == "destructive" for step in plan.steps)
     changes = exits.DIFFERENCES if strict and plan.steps else exits.OK
-    context.exit(changes if plan.supported else exits.FAILED)
+    context.exit(exits.FAILED if lossy or not plan.supported else changes)
 
 
 def _catalog(path: str) -> Any:
@@ -121,15 +129,18 @@ def _catalog(path: str) -> Any:
     return catalog
 
 
-_MARKS = {"safe": ("+", "green"), "validated": ("?", "yellow"), "destructive": ("-", "red")}
+_COLORS = {"safe": "green", "validated": "yellow", "destructive": "red"}
+_MARKS = {"add": "+", "drop": "-", "unsupported": "✗"}
 
 
 def _show_plan(plan: Any) -> None:
     from omnigraph.lang.schema.migrate import describe_step
 
     for step in plan.steps:
-        mark, color = ("✗", "red") if step.kind == "unsupported_change" else _MARKS[step.tier]
-        show.result(f"{click.style(mark, fg=color, bold=True)} {describe_step(step)}")
+        mark = _MARKS.get(step.kind.partition("_")[0], "~")
+        color = "red" if mark == "✗" else _COLORS[step.tier]
+        lossy = " [destructive]" if step.tier == "destructive" and mark != "✗" else ""
+        show.result(f"{click.style(mark, fg=color, bold=True)} {describe_step(step)}{lossy}")
     for warning in plan.warnings:
         show.note(f"warning: {warning.message}")
     show.result(_verdict(plan))

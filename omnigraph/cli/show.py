@@ -50,8 +50,8 @@ def note(text: str) -> None:
 
 
 def findings(found: Iterable[Diagnostic], source: Source, *, err: bool = False) -> None:
-    """Print findings with their places and carets."""
-    for one in found:
+    """Print findings with their places and carets, as they stand in the text."""
+    for one in sorted(found, key=lambda one: (one.start, one.end)):
         click.echo(colored(one, source), err=err, color=settings().color)
 
 

@@ -40,7 +40,7 @@ class Layout:
         """
         while self._comments and self._comments[-1].start < span.end:
             comment = self._comments.pop()
-            self._space(comment.start, blank)
+            self._space(min(comment.start, span.start), blank)
             self._lines.append(INDENT * (depth + closes) + self._comment(comment))
             blank = "keep" if comment.start < span.start else "never"
         self._space(span.start, blank)

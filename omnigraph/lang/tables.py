@@ -38,22 +38,23 @@ def parser(language: str) -> Lark:
 
 
 def fresh(language: str) -> bool:
-    """Whether the saved tables belong to the grammar as it is now."""
-    return bool(_saved(language).get("stamp") == _stamp(_grammar(language)))
+    """Whether the saved tables are those of the grammar as it is now, byte by byte."""
+    tables = _HERE / language / "grammar.json"
+    return tables.exists() and tables.read_text("utf-8") == _save(language)
 
 
 def write(language: str) -> Path:
-    """Compute the tables of a language and save them where they are not fresh; gives the path."""
-    # Lark numbers states as its sets happen to lie, so that fresh tables would change for nothing.
+    """Compute the tables of a language and save them; gives the path."""
     tables = _HERE / language / "grammar.json"
-    if not fresh(language):
-        tables.write_text(_save(language), "utf-8")
+    tables.write_text(_save(language), "utf-8")
     return tables
 
 
 def _saved(language: str) -> dict[str, Any]:
     tables = _HERE / language / "grammar.json"
-    found: dict[str, Any] = json.loads(tables.read_bytes()) if tables.exists() else {}
+    found: dict[str, Any] = {}
+    if tables.exists():
+        found = json.loads(tables.read_bytes(), object_hook=_untag)
     return found
 
 
@@ -101,7 +102,7 @@ def _renumbered(actions: dict[str, Any], numbers: dict[int, int]) -> dict[str, A
 def _restore(saved: dict[str, Any]) -> Lark:
     # The way lark's own stand-alone parsers come to life; a test holds it to the grammar.
     load: Any = Lark._load_from_dict
-    restored: Lark = load(_untag(saved["data"]), _untag(saved["memo"]), _plugins=_PLUGINS)
+    restored: Lark = load(saved["data"], saved["memo"], _plugins=_PLUGINS)
     return restored
 
 
@@ -114,10 +115,11 @@ def _tag(value: Any) -> Any:
     return value
 
 
-def _untag(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {int(k[1:]) if k[:1] == "#" else k: _untag(v) for k, v in value.items()}
-    return [_untag(v) for v in value] if isinstance(value, list) else value
+def _untag(members: dict[str, Any]) -> dict[Any, Any]:
+    # One look tells: either all members of an object are numbers, or none is.
+    if next(iter(members), "").startswith("#"):
+        return {int(name[1:]): value for name, value in members.items()}
+    return members
 
 
 if __name__ == "__main__":

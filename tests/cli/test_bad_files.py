@@ -48,6 +48,7 @@ BAD: dict[str, tuple[bytes, int, int]] = {
     "encoding-at-the-end": (b"// \xe6\x97", 1, 4),
     "utf-16": ("node Lamp {}".encode("utf-16"), 1, 1),
     "byte-order-mark": (b"\xef\xbb\xbf  ?", 1, 3),
+    "byte-order-mark-and-encoding": (b"\xef\xbb\xbf// \xff", 1, 4),
     "late-byte-order-mark": (b"// one\n\xef\xbb\xbf", 2, 1),
     "windows": (b"// one\r\n\r\n\t\t?\r\n", 3, 3),
     "lone-carriage-return": (b"\r\r?\r", 1, 3),

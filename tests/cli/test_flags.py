@@ -194,8 +194,11 @@ def test_machine_formats_have_no_colours(omnigraph: Program, broken: Path, libra
 def test_colours_of_a_plan(omnigraph: Program, library: Path) -> None:
     words = ("schema", "diff", library / "schema-next.pg", library / "schema.pg")
     said = omnigraph(*words, "--color", "always").out.splitlines()
-    marks = {click.unstyle(line)[0]: line[: line.index("m")] for line in said[:-1]}
-    assert marks == {"+": "\x1b[32", "?": "\x1b[33", "-": "\x1b[31", "✗": "\x1b[31"}
+    colors = {(click.unstyle(line)[0], line[: line.index("m")]) for line in said[:-1]}
+    assert colors >= {("+", "\x1b[32"), ("-", "\x1b[31"), ("~", "\x1b[32"), ("✗", "\x1b[31")}
+    lossy = [line for line in said if line.endswith("[destructive]")]
+    assert lossy
+    assert all(line.startswith("\x1b[31") for line in lossy)
 
 
 # Errors -----------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The program as a process: signals, pipes, closed streams, shells."""
 
+import json
 import os
 import re
 import shutil
@@ -112,11 +113,22 @@ def test_output_that_cannot_be_written() -> None:
 def test_output_that_knows_no_unicode(tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode("größe\xff.pg".encode("latin-1"))
     path.write_text("node A { a: String @default(🎉) }", "utf-8")
-    ended = start("schema", "check", path, PYTHONIOENCODING="ascii")
+    ended = start("schema", "check", path, PYTHONIOENCODING="ascii:strict")
     assert ended.returncode == 1
     assert rb"gr\udcf6\udcdfe\udcff.pg:1:29: error: " in ended.stdout
-    told = start("schema", "check", path, "--json", PYTHONIOENCODING="ascii")
+    assert ended.stdout.endswith(b"pg: 1 error\n")
+    told = start("schema", "check", path, "--json", PYTHONIOENCODING="ascii:strict")
     assert rb"\ud83c\udf89" in told.stdout
+
+
+def test_names_of_files_that_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"lamp\xff.pg")
+    path.write_text("node Lamp {}")
+    ended = start("schema", "check", path, PYTHONIOENCODING="utf-8:strict")
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert rb"/lamp\udcff.pg: ok" in ended.stdout
+    told = start("schema", "check", path, "--json", PYTHONIOENCODING="utf-8:strict")
+    assert json.loads(told.stdout)["files"][0]["path"] == str(path)
 
 
 # Completion -------------------------------------------------------------------------------------

@@ -1,14 +1,17 @@
 """Runs the examples of a Markdown page word for word.
 
 `sh` and `python` blocks are run in order in one directory; a `text` block right after one of them
-is what it must print. Blocks in any other language (`console`, `pg`, `mermaid`) are only read.
+is what it must print, a `json` block the document, in which "…" stands for any value. Blocks in any
+other language (`console`, `pg`, `mermaid`) are only read.
 """
 
+import json
 import os
 import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _RUNNERS = {"sh": ("bash", "-euo", "pipefail", "-c"), "python": ("python", "-c")}
@@ -21,20 +24,21 @@ class Step:
     language: str
     code: str
     expected: str | None
+    form: str = "text"
 
 
 def steps(page: str) -> list[Step]:
     """The blocks of a page that are to be run.
 
     >>> steps("```sh\\necho a\\n```\\n\\n```text\\na\\n```\\n")
-    [Step(language='sh', code='echo a\\n', expected='a\\n')]
+    [Step(language='sh', code='echo a\\n', expected='a\\n', form='text')]
     """
     found: list[Step] = []
     for language, code in _BLOCK.findall(page):
         if language in _RUNNERS:
             found.append(Step(language, code, None))
-        elif language == "text" and found and found[-1].expected is None:
-            found[-1] = Step(found[-1].language, found[-1].code, code)
+        elif language in ("text", "json") and found and found[-1].expected is None:
+            found[-1] = Step(found[-1].language, found[-1].code, code, language)
     return found
 
 
@@ -60,5 +64,28 @@ def run_page(page: str, binaries: Path, cwd: Path) -> int:
     for step in todo:
         printed = run(step, binaries, cwd)
         if step.expected is not None:
-            assert printed == step.expected, f"{step.code}\nprinted\n{printed}"
+            assert agrees(step, printed), f"{step.code}\nprinted\n{printed}"
     return len(todo)
+
+
+def agrees(step: Step, printed: str) -> bool:
+    """Whether a block printed what the page says."""
+    if step.form == "json" and step.expected is not None:
+        return like(json.loads(step.expected), json.loads(printed))
+    return printed == step.expected
+
+
+def like(expected: Any, found: Any) -> bool:
+    """Whether a JSON value is the expected one; "…" stands for any.
+
+    >>> like({"a": "…", "b": [1]}, {"a": 5, "b": [1]}), like({"a": "…"}, {"a": 5, "b": 1})
+    (True, False)
+    """
+    if expected == "…":
+        return True
+    if isinstance(expected, dict) and isinstance(found, dict):
+        same = expected.keys() == found.keys()
+        return same and all(like(value, found[name]) for name, value in expected.items())
+    if isinstance(expected, list) and isinstance(found, list):
+        return len(expected) == len(found) and all(map(like, expected, found))
+    return type(expected) is type(found) and bool(expected == found)

@@ -1,5 +1,7 @@
 """The documentation keeps its promises: fresh pages, links that lead somewhere."""
 
+import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,32 @@ def test_every_relative_link_leads_somewhere() -> None:
 
 def test_a_stale_page_is_noticed(tmp_path: Path) -> None:
     assert set(make_docs.stale_pages(tmp_path)) == set(make_docs.PAGES)
+
+
+def test_only_codes_that_nothing_reports_are_marked_as_reserved() -> None:
+    marked = [line for line in make_docs.codes_page().splitlines() if "` *reserved* |" in line]
+    assert [line.split("`")[1] for line in marked] == ["OG-DS-101"]
+
+
+def test_every_page_of_the_reference_is_in_its_index(checkout: Path) -> None:
+    folder = checkout / "docs" / "reference"
+    index = (folder / "README.md").read_text()
+    pages = {page.name for page in folder.glob("*.md")} - {"README.md"}
+    assert {page for page in pages if f"({page})" not in index} == set()
+
+
+def test_the_public_modules_of_the_stability_page_say_what_is_public(checkout: Path) -> None:
+    page = (checkout / "docs" / "reference" / "stability.md").read_text()
+    (modules,) = re.findall(
+        r"^\| Python \| the names in `__all__` of (.*?); from", page, re.MULTILINE
+    )
+    named = re.findall(r"`(omnigraph[\w.]*)`", modules)
+    assert "omnigraph.lang.schema.migrate" in named
+    assert [name for name in named if not hasattr(import_module(name), "__all__")] == []
+    without = re.search(r"; from `omnigraph.diagnostics` (.*?):", page)
+    assert without is not None
+    diagnostics = import_module("omnigraph.diagnostics")
+    assert all(hasattr(diagnostics, name) for name in re.findall(r"`(\w+)`", without[1]))
 
 
 @pytest.mark.parametrize("link", ["gone.md", "there.md#gone", "#gone", "dir/gone/"])

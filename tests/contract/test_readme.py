@@ -8,7 +8,12 @@ import pytest
 from tests.contract.examples import run_page, steps
 
 BINARIES = Path(sys.executable).parent
-PAGES = ("README.md", "docs/tutorial/README.md", "docs/how-to/README.md")
+PAGES = (
+    "README.md",
+    "docs/tutorial/README.md",
+    "docs/how-to/README.md",
+    "docs/reference/json.md",
+)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -21,6 +26,14 @@ def test_the_examples_of_a_page_work_word_for_word(
 def test_a_wrong_output_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="printed"):
         run_page("```sh\necho one\n```\n\n```text\ntwo\n```\n", BINARIES, tmp_path)
+
+
+@pytest.mark.parametrize("said", ['{"a": 2}', '{"a": 1, "b": "…"}', '{"b": "…"}', '[{"a": 1}]'])
+def test_a_wrong_document_is_noticed(tmp_path: Path, said: str) -> None:
+    page = "```sh\necho '{{\"a\": 1}}'\n```\n\n```json\n{}\n```\n"
+    assert run_page(page.format('{"a": "…"}'), BINARIES, tmp_path) == 1
+    with pytest.raises(AssertionError, match="printed"):
+        run_page(page.format(said), BINARIES, tmp_path)
 
 
 def test_a_failing_block_is_noticed(tmp_path: Path) -> None:

@@ -9,8 +9,10 @@ from . import model as m
 from . import plan
 from .check import Checked
 from .check.checked import Bind, CheckedRead, Clause, Keep, Match, Maybe, Walk, Without
-from .components import Component, components
+from .components import Component, Ties, components
 from .free import variables_of
+
+_OUTSIDE = "outside #"  # no variable is called so
 
 
 def advice(query: m.Query, checked: Checked, source: Source) -> tuple[Diagnostic, ...]:
@@ -71,31 +73,25 @@ def _cross_products(match: Match, outside: frozenset[str], source: Source) -> li
 
 def _loose(parts: tuple[Component, ...], match: Match, outside: frozenset[str]) -> list[Component]:
     """The first part of every group that hangs together, but for the group that comes first."""
-    ties = [outside, *(one.variables for one in parts)]
-    ties += [_mentioned(clause) for clause in match.clauses]
-    groups = _joined(ties)
-    seen = [_group_of(outside, groups)] if outside else []
+    ties = Ties()
+    named = [_within(part.variables, outside) for part in parts]
+    for names in named:
+        ties.tie(names)
+    for clause in match.clauses:
+        ties.tie(_within(_mentioned(clause), outside))
+    seen: set[str | None] = {ties.knot(_OUTSIDE)} if outside else set()
     loose = []
-    for part in parts:
-        group = _group_of(part.variables, groups)
-        if seen and (group is None or group not in seen):
+    for part, names in zip(parts, named, strict=True):
+        knot = ties.knot(next(iter(names))) if names else None
+        if seen and (knot is None or knot not in seen):
             loose.append(part)
-        seen.append(group)
+        seen.add(knot)
     return loose
 
 
-def _group_of(names: frozenset[str], groups: list[frozenset[str]]) -> frozenset[str] | None:
-    return next((group for group in groups if group & names), None)
-
-
-def _joined(sets: list[frozenset[str]]) -> list[frozenset[str]]:
-    """The sets with those that share a member made one."""
-    joined: list[frozenset[str]] = []
-    for names in sets:
-        near = [one for one in joined if one & names]
-        joined = [one for one in joined if one not in near]
-        joined.append(names.union(*near))
-    return joined
+def _within(names: frozenset[str], outside: frozenset[str]) -> set[str]:
+    """The names, with one that stands for everything outside."""
+    return {_OUTSIDE if name in outside else name for name in names}
 
 
 def _mentioned(clause: Clause) -> frozenset[str]:

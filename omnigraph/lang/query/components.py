@@ -26,42 +26,62 @@ class Component:
     span: Span
 
 
+class Ties:
+    """Names that are tied to one another, directly or through others.
+
+    >>> ties = Ties()
+    >>> ties.tie(["a", "b"]), ties.tie(["b", "c"]), ties.tie(["d"])
+    (None, None, None)
+    >>> ties.knot("a") == ties.knot("c"), ties.knot("a") == ties.knot("d")
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        self._next: dict[str, str] = {}
+
+    def tie(self, names: Iterable[str]) -> None:
+        """Tie all the names together."""
+        first: str | None = None
+        for name in names:
+            knot = self.knot(name)
+            first = first or knot
+            self._next[knot] = first
+
+    def knot(self, name: str) -> str:
+        """The name that stands for all the names tied to this one."""
+        while (above := self._next.setdefault(name, name)) != name:
+            self._next[name] = self._next[above]  # halve the way for the next time
+            name = above
+        return name
+
+
 def components(match: Match, outside: Iterable[str] = ()) -> tuple[Component, ...]:
     """The parts of one list of clauses; nested lists are not looked into."""
     known = frozenset(outside)
     clauses = [one for one in match.clauses if isinstance(one, Bind | Walk)]
-    groups: list[tuple[set[str], list[Bind | Walk]]] = []
+    ties = Ties()
     for clause in clauses:
+        ties.tie(_names(clause))
+    groups: dict[str | int, list[Bind | Walk]] = {}
+    for at, clause in enumerate(clauses):
         names = _names(clause)
-        near = [group for group in groups if group[0] & names]
-        if not near:
-            groups.append((names, [clause]))
-            continue
-        home = near[0]
-        for other in near[1:]:
-            home[0].update(other[0])
-            home[1].extend(other[1])
-            groups.remove(other)
-        home[0].update(names)
-        home[1].append(clause)
-    order = {id(clause): at for at, clause in enumerate(clauses)}
-    return tuple(_component(names, inside, order, known) for names, inside in groups)
+        # A walk between anonymous ends is a part of its own.
+        groups.setdefault(ties.knot(names[0]) if names else at, []).append(clause)
+    return tuple(_component(inside, known) for inside in groups.values())
 
 
-def _component(
-    names: set[str], inside: list[Bind | Walk], order: dict[int, int], known: frozenset[str]
-) -> Component:
-    clauses = sorted(inside, key=lambda one: order[id(one)])
+def _component(clauses: list[Bind | Walk], known: frozenset[str]) -> Component:
+    variables = frozenset(name for one in clauses for name in _names(one))
     return Component(
-        variables=frozenset(names),
+        variables=variables,
         binds=tuple(one for one in clauses if isinstance(one, Bind)),
         walks=tuple(one for one in clauses if isinstance(one, Walk)),
-        anchored=bool(names & known),
+        anchored=not variables.isdisjoint(known),
         span=clauses[0].span,
     )
 
 
-def _names(clause: Bind | Walk) -> set[str]:
+def _names(clause: Bind | Walk) -> list[str]:
     if isinstance(clause, Bind):
-        return {clause.variable}
-    return {end for end in (clause.source, clause.target) if end is not None}
+        return [clause.variable]
+    return [end for end in (clause.source, clause.target) if end is not None]

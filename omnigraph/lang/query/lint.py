@@ -46,11 +46,12 @@ class QueryResult:
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """`{name, kind, status, warnings, error?, operation?}`."""
+        """`{name, kind, status, warnings, diagnostics, error?, operation?}`."""
         one = self.diagnosis
         found: dict[str, object] = {"name": one.query.name.text, "kind": one.kind}
         found["status"] = "error" if one.errors else "ok"
         found["warnings"] = list(self.warnings)
+        found["diagnostics"] = [error.to_json() for error in one.errors]
         if one.errors:
             found["error"] = "; ".join(_sentence(error) for error in one.errors)
         if one.compiled is not None:

@@ -5,9 +5,10 @@ soon as one end is there, the first in the text that is ready. Then filters, the
 and the filters that need an `optional`, in textual order. Never looks at data or costs.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import count
+from heapq import heappop, heappush
+from itertools import count, islice
 
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.record import record
@@ -19,6 +20,7 @@ from .components import Component, components
 from .free import needed_by, variables_of
 
 _TURNED: dict[plan.Direction, plan.Direction] = {"out": "in", "in": "out", "both": "both"}
+_Names = dict[str, int]  # variables with the order of their introduction
 _Predicates = dict[str, tuple[plan.Predicate, ...]]
 
 
@@ -34,7 +36,7 @@ def lower_read(checked: CheckedRead, catalog: Catalog) -> plan.ReadPlan:
     """The plan of a checked read."""
     context = _Context(catalog, (f"#{number}" for number in count(1)))
     return plan.ReadPlan(
-        operators=tuple(_match(context, checked.match, [])),
+        operators=tuple(_match(context, checked.match, {})),
         columns=checked.columns,
         variables=checked.match.introduced,
         aggregated=checked.aggregated,
@@ -46,27 +48,36 @@ def lower_read(checked: CheckedRead, catalog: Catalog) -> plan.ReadPlan:
     )
 
 
-def _match(context: _Context, match: Match, outside: list[str]) -> Iterator[plan.Operator]:
+def _match(context: _Context, match: Match, outside: _Names) -> Iterator[plan.Operator]:
     """The operators of a list of clauses, for rows that hold the variables of `outside`."""
-    there = list(outside)
-    keeps = [one for one in match.clauses if isinstance(one, Keep)]
+    there = dict(outside)
+    rest: list[Clause] = [one for one in match.clauses if not isinstance(one, Bind | Walk)]
     # Types first: an id may occur in several types, and traversals trust the type of their source.
-    kinds = [one for one in keeps if isinstance(one.predicate, plan.OfType)]
+    kinds, rest = _split(rest, lambda keep: isinstance(keep.predicate, plan.OfType))
     yield from (plan.Filter(one.predicate) for one in kinds)
     for component in components(match, outside):
         yield from _component(context, component, match, there)
-    early = [one for one in keeps if one not in kinds and _covered(one, there)]
+    early, rest = _split(rest, lambda keep: variables_of(keep.predicate) <= there.keys())
     yield from (plan.Filter(one.predicate) for one in early)
-    for clause in match.clauses:
-        if clause not in kinds and clause not in early:
-            yield from _late(context, clause, there)
+    for clause in rest:
+        yield from _late(context, clause, there)
 
 
-def _covered(keep: Keep, there: list[str]) -> bool:
-    return variables_of(keep.predicate) <= set(there)
+def _split(
+    clauses: list[Clause], chosen: Callable[[Keep], bool]
+) -> tuple[list[Keep], list[Clause]]:
+    """The conditions that are chosen, and all other clauses."""
+    first: list[Keep] = []
+    rest: list[Clause] = []
+    for clause in clauses:
+        if isinstance(clause, Keep) and chosen(clause):
+            first.append(clause)
+        else:
+            rest.append(clause)
+    return first, rest
 
 
-def _late(context: _Context, clause: Clause, there: list[str]) -> Iterator[plan.Operator]:
+def _late(context: _Context, clause: Clause, there: _Names) -> Iterator[plan.Operator]:
     match clause:
         case Keep():
             yield plan.Filter(clause.predicate)
@@ -77,30 +88,57 @@ def _late(context: _Context, clause: Clause, there: list[str]) -> Iterator[plan.
             inner = tuple(_match(context, clause.match, there))
             introduced = clause.match.introduced
             yield plan.LeftJoin(_outer(inner, there), inner, introduced)
-            there += introduced
+            _add(there, introduced)
 
 
-def _outer(inner: tuple[plan.Operator, ...], there: list[str]) -> tuple[str, ...]:
-    needed = needed_by(inner)
-    return tuple(name for name in there if name in needed)
+def _outer(inner: tuple[plan.Operator, ...], there: _Names) -> tuple[str, ...]:
+    return tuple(sorted(needed_by(inner) & there.keys(), key=there.__getitem__))
+
+
+def _add(there: _Names, names: Iterable[str | None]) -> None:
+    for name in names:
+        if name is not None:
+            there[name] = len(there)
 
 
 def _component(
-    context: _Context, component: Component, match: Match, there: list[str]
+    context: _Context, component: Component, match: Match, there: _Names
 ) -> Iterator[plan.Operator]:
     """Scan the seed, then walk; `there` grows by what is introduced."""
     predicates = _gathered(component.binds)
     for name in [one for one in predicates if one in there]:
         yield from (plan.Filter(one) for one in predicates[name])
-    pending = list(component.walks)
+    walks = list(component.walks)
     if not component.anchored:
-        scan, pending = _seed(context, component, match, predicates)
-        there.append(scan.variable)
+        scan, walks = _seed(context, component, match, predicates)
+        _add(there, [scan.variable])
         yield scan
-    while pending:
-        walk = next(one for one in pending if one.source in there or one.target in there)
-        pending.remove(walk)
-        yield from _expand(context, walk, predicates, there)
+    waiting = _waiting(walks)
+    ready = _awake(waiting, [name for name in waiting if name in there])
+    done: set[int] = set()
+    while ready:
+        at = heappop(ready)
+        if at in done:
+            continue
+        done.add(at)
+        before = len(there)
+        yield from _expand(context, walks[at], predicates, there)
+        for number in _awake(waiting, islice(there, before, None)):
+            heappush(ready, number)
+
+
+def _waiting(walks: list[Walk]) -> dict[str, list[int]]:
+    """The numbers of the traversals that can start or end at a variable."""
+    found: dict[str, list[int]] = {}
+    for at, walk in enumerate(walks):
+        for name in (walk.source, walk.target):
+            if name is not None:
+                found.setdefault(name, []).append(at)
+    return found
+
+
+def _awake(waiting: dict[str, list[int]], names: Iterable[str]) -> list[int]:
+    return sorted(number for name in names for number in waiting.get(name, ()))
 
 
 def _gathered(binds: Iterable[Bind]) -> _Predicates:
@@ -132,7 +170,7 @@ def _seed(
 
 
 def _expand(
-    context: _Context, walk: Walk, predicates: _Predicates, there: list[str]
+    context: _Context, walk: Walk, predicates: _Predicates, there: _Names
 ) -> Iterator[plan.Operator]:
     if walk.source not in there:
         walk = _turned(walk)
@@ -150,8 +188,7 @@ def _expand(
     )
     if closing and target is not None and walk.target is not None:
         yield plan.Close(target, walk.target)
-    new = (walk.edge_variable, None if closing else walk.target)
-    there += [name for name in new if name is not None]
+    _add(there, (walk.edge_variable, None if closing else walk.target))
 
 
 def _turned(walk: Walk) -> Walk:

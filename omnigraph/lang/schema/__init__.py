@@ -110,7 +110,9 @@ def examine_schema(
     parsed = parse(Source(name, text))
     catalog, errors = check(parsed)
     errors = parsed.diagnostics + errors
-    return (None if errors else catalog), errors + lint(parsed, severities or {})
+    wrong = {one.start for one in errors}
+    remarks = tuple(one for one in lint(parsed, severities or {}) if one.start not in wrong)
+    return (None if errors else catalog), errors + remarks
 
 
 def format_schema(text: str, name: str = "<schema>") -> str:

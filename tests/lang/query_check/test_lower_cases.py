@@ -2,7 +2,7 @@
 
 import pytest
 
-from omnigraph.lang.query import compile_queries, explain_plan
+from omnigraph.lang.query import compile_queries, explain_plan, plan
 from tests.lang.query_check.blocks import Block, blocks
 
 CASES = blocks("lower")
@@ -20,3 +20,12 @@ def test_two_texts_of_one_meaning_give_equal_plans() -> None:
     first, second = (compile_queries(text, CASES[0].catalog)[0].plan for text in texts)
     assert first == second
     assert hash(first) == hash(second)
+
+
+def test_long_matches_are_lowered_in_reasonable_time() -> None:
+    # The guard is the timeout of the suite: a cubic search for the next traversal needs minutes.
+    walks = " ".join(f"$v{at} knows $v{at + 1}" for at in reversed(range(1500)))
+    text = f"query q() {{ match {{ {walks} $v0: Person }} return {{ $v0.name }} }}"
+    compiled = compile_queries(text, CASES[0].catalog)[0].plan
+    assert isinstance(compiled, plan.ReadPlan)
+    assert [type(one).__name__ for one in compiled.operators] == ["NodeScan", *["Expand"] * 1500]

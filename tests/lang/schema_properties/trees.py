@@ -27,7 +27,7 @@ def _tuples(items: Trees, least: int = 0, most: int = 3) -> Trees:
 names: Trees = st.builds(m.Name, st.sampled_from(NAMES))
 type_names: Trees = st.builds(m.Name, st.sampled_from(TYPES))
 _characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
-texts = st.text(_characters, max_size=8)
+texts = st.text(st.sampled_from('"\\\n\r\tn/*{') | _characters, max_size=8)
 numbers: Trees = st.one_of(
     st.builds(m.Literal, st.just("int"), st.sampled_from(NUMBERS)),
     st.builds(m.Literal, st.just("float"), st.sampled_from(DECIMALS)),
@@ -89,9 +89,9 @@ constraints: Trees = st.builds(
     options,
 )
 members: Trees = _tuples(properties | constraints, most=4)
-cardinalities: Trees = st.tuples(st.integers(0, 9), st.none() | st.integers(9, 2**32 - 1)).map(
-    lambda pair: m.Cardinality(*pair)
-)
+cardinalities: Trees = st.builds(
+    m.Cardinality, st.just(0), st.none() | st.sampled_from([0, 1, 2**32 - 1])
+) | st.builds(m.Cardinality, st.integers(1, 9), st.none() | st.integers(9, 99))
 declarations: Trees = st.one_of(
     st.builds(
         m.InterfaceDeclaration,
@@ -122,6 +122,10 @@ files: Trees = st.builds(m.SchemaFile, _tuples(declarations, most=4))
 
 def arguments(one: m.Annotation | m.Constraint) -> tuple[Any, ...]:
     return (*one.arguments, *one.options)
+
+
+# A line end may stand in a string as it is.
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\t": "\\t", "\r": "\\r"}
 
 
 @singledispatch
@@ -192,8 +196,7 @@ def _(node: m.Option) -> str:
 def _(node: m.Literal) -> str:
     if node.kind != "string":
         return node.text
-    escaped = node.text.replace("\\", "\\\\").replace('"', '\\"')  # line ends stay as they are
-    return f'"{escaped}"'
+    return f'"{"".join(_ESCAPES.get(char, char) for char in node.text)}"'
 
 
 def _each(nodes: Iterable[Any]) -> str:

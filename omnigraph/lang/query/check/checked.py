@@ -62,7 +62,7 @@ Clause = Bind | Walk | Keep | Without | Maybe
 class Match:
     """A list of clauses and the variables it introduces, in order of first appearance.
 
-    `node_types` gives the type of each node variable among them, and of nodes bound outside.
+    `node_types` gives the type of each node variable among them.
     """
 
     clauses: tuple[Clause, ...]

@@ -21,11 +21,11 @@ def check_match(scope: Scope, clauses: tuple[m.Clause, ...]) -> Match:
     checked: list[Clause] = []
     for clause in clauses:
         checked += _clause(scope, clause)
-    nodes = [bound for bound in scope.variables.values() if isinstance(bound, NodeVariable)]
+    own = [bound for _, bound in scope.own()]
     return Match(
         clauses=tuple(checked),
-        introduced=tuple(bound.name for _, bound in scope.own()),
-        node_types={bound.name: bound.type_name for bound in nodes},
+        introduced=tuple(bound.name for bound in own),
+        node_types={one.name: one.type_name for one in own if isinstance(one, NodeVariable)},
     )
 
 
@@ -84,10 +84,9 @@ def _optional(scope: Scope, node: m.OptionalMatch) -> list[Clause]:
 
 def _linked(scope: Scope, inner: Scope, clauses: tuple[m.Clause, ...], word: Span) -> Match:
     """The inner match; it must speak about a variable from outside."""
-    outside = frozenset(scope.variables)
-    before = len(scope.report.errors)
+    before = scope.report.failures
     match = check_match(inner, clauses)
-    if not outside & direct_names(clauses) and len(scope.report.errors) == before:
+    if not inner.inherited & direct_names(clauses) and scope.report.failures == before:
         message = "nothing inside refers to a variable that is bound before"
         scope.report.error(word, message, "T9")
     return match

@@ -17,6 +17,7 @@ from . import literals
 from .scope import ANONYMOUS, Broken, EdgeVariable, NodeVariable, Scope, edge_types, entity_type
 from .typed import DATETIME, STRING, Typed
 
+_MOST_NAMES = 100  # among more names no guess is made: it would be slow, and wrong
 _EDGE_FIELDS = ("id", "from", "to")
 
 
@@ -163,7 +164,10 @@ def _unbound(name: str) -> str:
 
 
 def _known(scope: Scope, name: str) -> str | None:
-    return did_you_mean(name, [*scope.variables, *scope.parameters]) if name != ANONYMOUS else None
+    many = len(scope.variables) + len(scope.parameters) > _MOST_NAMES
+    if many or name == ANONYMOUS:
+        return None
+    return did_you_mean(name, [*scope.variables, *scope.parameters])
 
 
 def _dollar(scope: Scope, name: str) -> str | None:

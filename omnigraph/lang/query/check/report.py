@@ -31,6 +31,11 @@ class Report:
         )
 
     @property
+    def failures(self) -> int:
+        """How many errors there are."""
+        return sum(one.severity == "error" for one in self._found)
+
+    @property
     def errors(self) -> tuple[Diagnostic, ...]:
         """The errors, in source order."""
         return self._sorted("error")

@@ -6,6 +6,7 @@ was wrong stays known as `Broken`, so that one mistake is reported once.
 
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
+from itertools import islice
 
 from omnigraph.lang.schema.catalog import Catalog, Edge, Interface, Node
 from omnigraph.record import record
@@ -91,7 +92,8 @@ class Scope:
 
     def own(self) -> list[tuple[str, Bound]]:
         """The variables that this scope introduced, in order."""
-        return [(n, b) for n, b in self.variables.items() if n not in self.inherited]
+        # Inherited variables were copied first and keep their places.
+        return list(islice(self.variables.items(), len(self.inherited), None))
 
     def adopt(self, inner: "Scope") -> None:
         """Take over what an `optional` introduced."""

@@ -2,6 +2,7 @@
 
 from omnigraph.lang.schema.catalog import Check, Constraint, Range
 from omnigraph.lang.schema.shape import compact
+from omnigraph.values import PropertyType, ScalarType
 
 from .steps import (
     AddConstraint,
@@ -78,7 +79,7 @@ def _property_line(step: Step) -> str:
 def _change(step: PropertyStep, entity: str) -> str:
     match step:
         case AddProperty(property_type=kind, default=default):
-            filled = "" if default is None else f", {compact(default)} in existing entities"
+            filled = "" if default is None else f", {_filled(kind, default)} in existing entities"
             return f"add property {entity}: {kind.display()}{filled}"
         case DropProperty(mode=mode):
             return f"drop property {entity}{_mode(step.type_kind, mode)}"
@@ -90,6 +91,12 @@ def _change(step: PropertyStep, entity: str) -> str:
         case UpdatePropertyMetadata():
             return f"update the texts of {entity}"
     return _type_change(step, entity)
+
+
+def _filled(kind: PropertyType, default: str) -> str:
+    """The default as a schema spells it: only text is quoted."""
+    plain = kind.is_numeric or kind.scalar is ScalarType.BOOL or kind.is_enum
+    return default if plain else compact(default)
 
 
 def _value(default: str | None) -> str:
