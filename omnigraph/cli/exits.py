@@ -11,7 +11,6 @@ from omnigraph.diagnostics import Diagnostic
 
 OK = 0
 FAILED = 1
-USAGE = 2
 DIFFERENCES = 5
 INTERRUPTED = 130
 BROKEN_PIPE = 141

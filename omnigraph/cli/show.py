@@ -1,7 +1,7 @@
 """How results, findings and errors look.
 
 Results go to standard output, everything else to standard error. Machine formats never carry
-colours. Rich is imported only by what draws a table.
+colours. Everything here is light: it is loaded by every command.
 """
 
 import json

@@ -14,7 +14,6 @@ from .model import Aggregate, Alias, Call, Expression, Field, ListLiteral, Liter
 
 _I64_DIGITS = 19
 _I64_MAX = 2**63 - 1
-_NUMBERS = {"FLOAT": "float", "NEGATIVE": "int", "NATURAL": "int"}
 
 
 def expression(b: Builder, kid: Any) -> Expression:

@@ -80,7 +80,7 @@ def diagnose_schema(
 def lint_schema(
     text: str, name: str = "<schema>", *, severities: "Mapping[str, Level] | None" = None
 ) -> "tuple[Diagnostic, ...]":
-    """Every error, then every warning that no `@allow` silences, each by place.
+    """Every error in the order of the checks, then every warning that no `@allow` silences.
 
     `severities` sets the loudness of a code for this call, or switches it off.
 

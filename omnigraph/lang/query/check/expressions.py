@@ -123,9 +123,11 @@ def _edge_field(scope: Scope, node: m.Field, bound: EdgeVariable) -> Typed | Non
         return Typed(plan.PropertyValue(bound.name, node.name, kind), kind, node.span)
     names = [*_EDGE_FIELDS, *(p.name for edge in edges for p in edge.properties)]
     message = f"{' and '.join(bound.types)} {_have(edges, 'no property')} `{node.name}`"
+    hint = did_you_mean(node.name, names)
     if found:
         message = f"{' and '.join(bound.types)} do not share the property `{node.name}`"
-    scope.report.error(node.span, message, "T6", hint=did_you_mean(node.name, names))
+        hint = "it must have one type in all of them" if len(kinds) > 1 else None
+    scope.report.error(node.span, message, "T6", hint=hint)
     return None
 
 

@@ -18,6 +18,7 @@ from .embeds import check_embeds
 from .findings import Findings
 from .interfaces import expand
 from .properties import own_properties
+from .values import check_defaults
 from .whole import check_edge_words, check_endpoints, check_unique_names
 
 
@@ -40,6 +41,8 @@ def check(parsed: ParsedSchema) -> tuple[catalog.Catalog, tuple[Diagnostic, ...]
         source=parsed.source.text,
     )
     _check_whole(parsed, (interfaces, nodes, edges), findings)
+    for node in made.nodes:
+        check_defaults(node, findings)
     return made, findings.in_order()
 
 

@@ -111,3 +111,31 @@ def _place(pattern: model.Literal, reason: str, findings: Findings) -> tuple[Spa
     start = pattern.span.start + literals.offset_in(quoted, at)
     end = pattern.span.start + literals.offset_in(quoted, at + len(part))
     return Span(start, end), message
+
+
+def check_defaults(node: catalog.Node, findings: Findings) -> None:
+    """Refuse a `@default` that the node's own rules would refuse in every entity."""
+    for rule in node.constraints:
+        if not isinstance(rule, catalog.Range | catalog.Check):
+            continue
+        prop = node.property(rule.column)
+        default = prop.default if prop is not None else None
+        if default is not None and not _allows(rule, default):
+            word = "range" if isinstance(rule, catalog.Range) else "check"
+            message = f"`@default` on `{rule.column}`: `{default.text}` violates its `@{word}`"
+            findings.add(Stage.CONSTRAINT, default.span, message)
+
+
+def _allows(rule: catalog.Range | catalog.Check, default: model.Literal) -> bool:
+    if isinstance(rule, catalog.Range):
+        value = literals.number(default)
+        above = rule.low is None or value is None or value >= rule.low
+        return above and (rule.high is None or value is None or value <= rule.high)
+    if default.kind != "string":  # reported as what it is
+        return True
+    import re2
+
+    try:
+        return re2.search(rule.pattern, default.text) is not None
+    except re2.error:  # the pattern itself was reported
+        return True
