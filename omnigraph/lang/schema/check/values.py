@@ -119,11 +119,20 @@ def check_defaults(node: catalog.Node, findings: Findings) -> None:
         if not isinstance(rule, catalog.Range | catalog.Check):
             continue
         prop = node.property(rule.column)
-        default = prop.default if prop is not None else None
-        if default is not None and not _allows(rule, default):
+        if prop is None or prop.default is None or not _applies(rule, prop):
+            continue
+        default = prop.default
+        if not _allows(rule, default):
             word = "range" if isinstance(rule, catalog.Range) else "check"
             message = f"`@default` on `{rule.column}`: `{default.text}` violates its `@{word}`"
             findings.add(Stage.CONSTRAINT, default.span, message)
+
+
+def _applies(rule: catalog.Range | catalog.Check, prop: catalog.Property) -> bool:
+    """Whether the property is of a type that the rule is for; another one was reported."""
+    if isinstance(rule, catalog.Range):
+        return prop.type.is_numeric
+    return prop.default is not None and prop.default.kind == "string"
 
 
 def _allows(rule: catalog.Range | catalog.Check, default: model.Literal) -> bool:
@@ -131,8 +140,6 @@ def _allows(rule: catalog.Range | catalog.Check, default: model.Literal) -> bool
         value = literals.number(default)
         above = rule.low is None or value is None or value >= rule.low
         return above and (rule.high is None or value is None or value <= rule.high)
-    if default.kind != "string":  # reported as what it is
-        return True
     import re2
 
     try:
