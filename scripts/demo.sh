@@ -45,6 +45,19 @@ if [[ $status -ne 1 ]]; then
     exit 1
 fi
 
+heading '6. A graph is made, branched and copied' \
+    'In open files. A branch is made at once, whatever the graph holds.'
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+graph=$scratch/library.omni
+run() { show "omnigraph ${*//$scratch\//}"; omnigraph --quiet "$@" | sed "s|$scratch/||g"; }
+run init --schema "$library/schema.pg" "$graph"
+run branch create review/spring --uri "$graph"
+run branch list --uri "$graph"
+run commit list "$graph"
+run copy "$graph" "$scratch/copy.omni"
+run branch list --uri "$scratch/copy.omni"
+
 heading 'Not built yet' \
     'The query engine, merges and the Spark pipeline come next.'
 echo 'Read on: README.md, docs/tutorial/README.md, ARCHITECTURE.md'
