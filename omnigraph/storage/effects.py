@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 from omnigraph.errors import ReadOnlyError
@@ -27,6 +27,7 @@ Kind = Literal[
     "remove",  # a control object or file removed
     "index",  # index files that no version names yet
 ]
+_KEPT = 10_000
 How = Literal["before", "after", "exit"]
 
 
@@ -59,7 +60,9 @@ class Effects:
 
     def __init__(self, fault: Fault | None = None, *, read_only: bool = False) -> None:
         self.read_only = read_only
-        self.done: list[Effect] = []
+        self.done: list[Effect] = []  # the newest ones: a process may write for weeks
+        self._counted: Counter[Effect] = Counter()
+        self._watchers: list[list[Effect]] = []
         self._fault = fault
         self._lock = threading.Lock()
         self._begun = 0
@@ -72,27 +75,40 @@ class Effects:
         if fault is not None and fault.how == "before":
             raise fault.error
         result = action()
-        with self._lock:
-            self.done.append(Effect(kind, target))
+        self._remember(Effect(kind, target))
         if fault is not None and fault.how == "exit":
             os._exit(9)
         if fault is not None and fault.how == "after":
             raise fault.error
         return result
 
+    def _remember(self, one: Effect) -> None:
+        with self._lock:
+            self.done.append(one)
+            if len(self.done) > 2 * _KEPT:
+                del self.done[:_KEPT]
+            self._counted[replace(one, target=one.target.partition("/")[0])] += 1
+            for seen in self._watchers:
+                seen.append(one)
+
     def counts(self) -> Counter[str]:
         """How many effects of each kind were done."""
-        return Counter(one.kind for one in self.done)
+        found: Counter[str] = Counter()
+        for one, number in self._counted.items():
+            found[one.kind] += number
+        return found
 
     @contextmanager
     def recorded(self) -> Iterator[list[Effect]]:
         """The effects done inside the block, filled in as they happen."""
         seen: list[Effect] = []
-        start = len(self.done)
+        with self._lock:
+            self._watchers.append(seen)
         try:
             yield seen
         finally:
-            seen += self.done[start:]
+            with self._lock:
+                self._watchers = [one for one in self._watchers if one is not seen]
 
     @contextmanager
     def failing(self, fault: Fault) -> Iterator[None]:
