@@ -18,7 +18,7 @@ interface Titled { title: String @index  vec: Vector(2)? @embed("body") }
 node Paper @description("A paper") implements Titled {
     doi: String @key
     body: String
-    n: I64? @default(3) @ui("slider", max=9)
+    n: I64? @default(-3) @ui("slider", max=9)
     state: enum(draft, done)
     tags: [String]?
     @range(n, -9007199254740993..0.5)

@@ -61,7 +61,7 @@ def test_the_exact_form() -> None:
     node Paper @ui("card", wide=true, tall=1) implements Titled {
         doi: String @key
         vec: Vector(8)? @embed("title", model="m")
-        n: I32? @default(3)
+        n: I32? @default(2)
         @range(n, -1..2.5)
         @check(doi, "^10\\\\.")
         @index(vec, metric="cosine")
@@ -81,7 +81,7 @@ def test_the_exact_form() -> None:
         *("embed", "declared_directly", "satisfies"),
     ]
     assert doi["constraints"] == ["key"]
-    assert n["annotations"] == [{"name": "default", "value": "3"}]
+    assert n["annotations"] == [{"name": "default", "value": "2"}]
     assert compact(vec["type"]) == (
         '{"scalar":{"Vector":8},"nullable":true,"list":false,"enum_values":null}'
     )
