@@ -6,6 +6,7 @@ set of all ancestors of its head and may hold more: what is history is decided b
 
 import io
 import json
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -43,12 +44,15 @@ class Log:
         self._known = {one.id: one for one in state.tail}
         self._unread = list(state.chunks)
         self._maps: dict[str, ChunkMap] = {}
+        self._lock = threading.RLock()
 
     def find(self, commit_id: str) -> Commit | None:
         """The commit of that id, or None."""
-        while commit_id not in self._known and self._unread:
-            self._read(self._unread.pop())
-        return self._known.get(commit_id)
+        with self._lock:
+            while commit_id not in self._known and self._unread:
+                self._read(self._unread[-1])
+                self._unread.pop()  # only now: a chunk that could not be read is asked for again
+            return self._known.get(commit_id)
 
     def get(self, commit_id: str) -> Commit:
         """The commit of that id; unknown ids are `CommitNotFound`."""

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from omnigraph import ids
 from omnigraph.errors import (
+    ClientError,
     ConcurrentCommit,
-    Conflict,
     ReadSetConflict,
     RecoveryRequired,
     StorageError,
@@ -72,21 +72,25 @@ def finish(
     """Publish a confirmed operation; who cannot publishes the refusal, and then says why.
 
     `settled` is told what stands in the log (`finished`, `refused`, or `discarded` on a deleted
-    branch) before the intent goes.
+    branch) before the intent goes. A branch that is too busy decides nothing: the intent stays.
     """
-    outcome: Commit | Conflict | None
+    outcome: Commit | ClientError | None
     try:
         outcome = _publish(line, intent, confirmed)
-    except Conflict as error:
+    except ConcurrentCommit:
+        raise
+    except ClientError as error:  # a conflict, a failed condition, a key of another request
         outcome = error
     stands = find(line.store, line.base().state, intent) or refuse(line, intent)
     settled(_kind(stands))
     intents.retire(line.store, intent)
     if stands is not None and stands.operation != REFUSED:
         return stands
-    if isinstance(outcome, Commit):  # what the same idempotency key made before
-        return outcome
-    raise outcome or ReadSetConflict(member="tables", expected=intent.base_commit)
+    if isinstance(outcome, Commit) and outcome.id != intent.commit_id:
+        return outcome  # what the same idempotency key made before
+    if isinstance(outcome, ClientError):
+        raise outcome
+    raise ReadSetConflict(member="tables", expected=intent.base_commit)
 
 
 def refuse(line: Line, intent: Intent) -> Commit | None:
@@ -205,10 +209,10 @@ def _decided_by_another(line: Line, intent: Intent) -> Commit:
 
 @contextmanager
 def _pending_on_failure(intent: Intent) -> Iterator[None]:
-    """From the confirmation on, a failure of the store decides nothing: say so."""
+    """From the confirmation on, a failing store or a busy branch decides nothing: say so."""
     try:
         yield
-    except (StorageError, OSError) as error:
+    except (StorageError, OSError, ConcurrentCommit) as error:
         message = f"the {intent.operation} is confirmed, but may not be published yet"
         raise RecoveryRequired(message, operation_id=intent.id, effect="unknown") from error
 

@@ -241,8 +241,9 @@ def _look(line: Line, base: State, row: Commit) -> bool:
     for _ in range(ATTEMPTS):
         newest = line.reload().state
         try:
-            if _has(line, base, newest, row.id):
-                return True
+            found = _find(line, base, newest, row.id)
+            if found is not None:
+                return _is_ours(found, row)
         except HistoryReclaimed:
             # Chunks were merged and collected meanwhile; of a deleted branch they stay gone.
             _open_branch(line, newest)
@@ -252,11 +253,20 @@ def _look(line: Line, base: State, row: Commit) -> bool:
     raise StorageError(f"the log of branch {line.name} cannot be read", kind="permanent")
 
 
-def _has(line: Line, base: State, newest: State, commit_id: str) -> bool:
-    """Whether a commit is in the newest log; chunks that the base had cannot hold it."""
+def _is_ours(found: Commit, row: Commit) -> bool:
+    """What stands under our id may be the refusal that somebody wrote for us: then it is over."""
+    if found.operation != row.operation:
+        raise ReadSetConflict(
+            f"the {row.operation} was settled by another as {found.operation}", member="tables"
+        )
+    return True
+
+
+def _find(line: Line, base: State, newest: State, commit_id: str) -> Commit | None:
+    """A commit of the newest log by id; chunks that the base had cannot hold it."""
     known = {one.name for one in base.chunks}
     fresh = replace(newest, chunks=tuple(c for c in newest.chunks if c.name not in known))
-    return Log(line.store, fresh).find(commit_id) is not None
+    return Log(line.store, fresh).find(commit_id)
 
 
 def _open_branch(line: Line, state: State) -> None:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from omnigraph import ids
-from omnigraph.errors import AlreadyExists, BranchNotFound, Conflict, NotFound, StorageError
+from omnigraph.errors import AlreadyExists, BranchNotFound, ClientError, NotFound, StorageError
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 
@@ -116,8 +116,8 @@ def _finish_publish(store: Store, intent: Intent) -> Outcome | None:
     def confirmed(txn: WriteTxn) -> PublishPlan:
         return _read_plan(intent, facts, txn)
 
-    # A conflict: refused, and recorded; or the branch was too busy, and the next look comes soon.
-    with suppress(Conflict):
+    # Refused, and recorded; or the branch was too busy, and the next look comes soon.
+    with suppress(ClientError):
         finish(line, intent, confirmed, lambda kind: recorded.append(record(store, intent, kind)))
     return recorded[0] if recorded else None
 

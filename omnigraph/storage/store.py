@@ -122,7 +122,9 @@ class Store:
         """Make written files and their names survive a power loss (local disk only)."""
         if not self.root.local or self.durability != "fsync":
             return
-        paths = [Path(self.root.path, name) for name in names]
+        given = [Path(self.root.path, name) for name in names]
+        # Large blobs stand beside their data file, in a directory of its name.
+        paths = given + [blob for path in given for blob in path.with_suffix("").rglob("*.blob")]
         for path in paths:
             with path.open("rb") as file:
                 _fsync(file.fileno())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from lance.blob import blob_array, blob_field
 
 from omnigraph.storage import cell, table
 from omnigraph.storage.effects import Effects, Kind, Result
@@ -102,3 +103,15 @@ def test_without_the_promise_nothing_is_synced(tmp_path: Path, ledger: Ledger) -
     table.commit(store, shelf, table.stage_append(store, shelf, rows("a")))
     store.objects.create_bytes("x", b"")
     assert ledger.contents | ledger.names == set()
+
+
+def test_large_blobs_are_synced_beside_their_rows(store: Store, ledger: Ledger) -> None:
+    """Lance keeps large blobs in files of their own, below a directory named after the data."""
+    schema = pa.schema([pa.field("id", pa.string(), nullable=False), blob_field("pic")])
+    shelf = table.create_table(store, "nodes/shelf", schema)
+    pictures = blob_array([b"x" * 200_000, b"y" * 6_000_000])
+    rows = pa.table([pa.array(["a", "b"]), pictures], schema=schema)
+    shelf = table.commit(store, shelf, table.stage_append(store, shelf, rows))
+    assert list(ledger.top.rglob("*.blob"))
+    assert ledger.missing() == []
+    assert ledger.looks == [("detach", [])]
