@@ -59,7 +59,8 @@ def publish_long(
     plan = replace(staged, epoch=None)
     with _pending_on_failure(intent):
         if intents.decide(line.store, intent, "publish") == "publish":
-            return finish(line, intent, lambda _: plan)
+            with _pending_on_failure(intent, (ConcurrentCommit,)):  # decided, and too busy
+                return finish(line, intent, lambda _: plan)
         return _decided_by_another(line, intent)
 
 
@@ -208,11 +209,13 @@ def _decided_by_another(line: Line, intent: Intent) -> Commit:
 
 
 @contextmanager
-def _pending_on_failure(intent: Intent) -> Iterator[None]:
-    """From the confirmation on, a failing store or a busy branch decides nothing: say so."""
+def _pending_on_failure(
+    intent: Intent, failures: tuple[type[Exception], ...] = (StorageError, OSError)
+) -> Iterator[None]:
+    """From the confirmation on, a failure of the store decides nothing: say so."""
     try:
         yield
-    except (StorageError, OSError, ConcurrentCommit) as error:
+    except failures as error:
         message = f"the {intent.operation} is confirmed, but may not be published yet"
         raise RecoveryRequired(message, operation_id=intent.id, effect="unknown") from error
 
