@@ -7,17 +7,11 @@ import click
 from omnigraph.errors import InputError, language_error
 
 from . import files, show
-from .options import settings, shared_options
+from .options import schema_option, settings, shared_options
 
 
 @click.command()
-@click.option(
-    "--schema",
-    "schema_path",
-    required=True,
-    type=click.Path(allow_dash=True),
-    help="The schema (.pg) that the queries are for.",
-)
+@schema_option
 @click.option(
     "--query",
     "query_path",

@@ -11,7 +11,7 @@ from omnigraph.errors import LanguageError
 from omnigraph.record import record
 
 from . import exits, files, show
-from .options import settings, shared_options
+from .options import schema_option, settings, shared_options
 
 
 @record
@@ -24,13 +24,7 @@ class Report:
 
 
 @click.command()
-@click.option(
-    "--schema",
-    "schema_path",
-    required=True,
-    type=click.Path(allow_dash=True),
-    help="The schema (.pg) that the queries are for.",
-)
+@schema_option
 @click.option(
     "--query",
     "query_paths",

@@ -93,3 +93,11 @@ _OPTIONS = (
     _flag("--quiet", "quiet", "Print results and errors only."),
     _flag("--debug", "debug", "Show the Python traceback of an error."),
 )
+
+schema_option = click.option(
+    "--schema",
+    "schema_path",
+    required=True,
+    type=click.Path(allow_dash=True),
+    help="The schema (.pg) that the queries are for.",
+)
