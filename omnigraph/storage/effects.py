@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from omnigraph.errors import ReadOnlyError
@@ -61,7 +61,7 @@ class Effects:
     def __init__(self, fault: Fault | None = None, *, read_only: bool = False) -> None:
         self.read_only = read_only
         self.done: list[Effect] = []  # the newest ones: a process may write for weeks
-        self._counted: Counter[Effect] = Counter()
+        self._counted: Counter[str] = Counter()
         self._watchers: list[list[Effect]] = []
         self._fault = fault
         self._lock = threading.Lock()
@@ -87,16 +87,14 @@ class Effects:
             self.done.append(one)
             if len(self.done) > 2 * _KEPT:
                 del self.done[:_KEPT]
-            self._counted[replace(one, target=one.target.partition("/")[0])] += 1
+            self._counted[one.kind] += 1
             for seen in self._watchers:
                 seen.append(one)
 
     def counts(self) -> Counter[str]:
         """How many effects of each kind were done."""
-        found: Counter[str] = Counter()
-        for one, number in self._counted.items():
-            found[one.kind] += number
-        return found
+        with self._lock:
+            return self._counted.copy()
 
     @contextmanager
     def recorded(self) -> Iterator[list[Effect]]:
