@@ -23,10 +23,22 @@ def transfer(source: Store, target: Store, names: Iterable[str], told: Told) -> 
         return all(list(pool.map(carry, names)))
 
 
+class _VanishedError(Exception):
+    """There is no such object any more."""
+
+
 def _carry(source: Store, target: Store, told: Told, name: str) -> bool:
-    blocks = source.objects.backend.blocks(name)
-    if blocks is None:
+    try:
+        target.effects.run("object", name, lambda: _fill(source, target, name))
+    except _VanishedError:
         return False
-    target.effects.run("object", name, lambda: target.objects.backend.fill(name, blocks))
     told(name)
     return True
+
+
+def _fill(source: Store, target: Store, name: str) -> None:
+    # Opened here, not before: an effect that never begins must not leave a file open.
+    blocks = source.objects.backend.blocks(name)
+    if blocks is None:
+        raise _VanishedError
+    target.objects.backend.fill(name, blocks)

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import pytest
+
 from omnigraph import graph as graphs
-from omnigraph.errors import BranchNotFound, OmnigraphError
+from omnigraph.errors import AlreadyExists, BranchNotFound, GraphNotInitialized, OmnigraphError
 from omnigraph.history import intent as intents
 from omnigraph.history.branches import list_branches, open_line
 from omnigraph.history.commit import Commit
@@ -27,14 +29,24 @@ from omnigraph.history.refs import find_ref
 from omnigraph.storage.effects import Effect, Fault
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Store, open_store
-from tests.crash.verbs import EXIT, OVERDUE, VERBS, end_after, make_start, write_elsewhere
+from tests.crash.verbs import (
+    EXIT,
+    OVERDUE,
+    VERBS,
+    copy_beside,
+    end_after,
+    make_start,
+    write_elsewhere,
+)
 from tests.rig.invariants import check_invariants, files
 from tests.rig.writes import append, read_rows, write
 
 How = Literal["exit", "before", "after"]
 HOWS: tuple[How, ...] = ("exit", "before", "after")
 _SPAWN = multiprocessing.get_context("spawn")
-_ID = re.compile(r"[0-9A-Z]{26}|[0-9a-f]{16,}|[0-9]{10,}")
+_ID = re.compile(
+    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{27,}|[0-9A-Z]{26}|[0-9a-f]{16,}|[0-9]{10,}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +89,10 @@ class Matrix:
     def whole(self, verb: str) -> tuple[Shape, Shape, list[Effect]]:
         """What a verb that nobody cuts off does: before, after, and the effects between."""
         root = self.copy(verb)
-        before = shape(root)
+        made = VERBS[verb].made_at(root)
+        before = shape(made)
         effects = _effects(verb, root)
-        return before, shape(root), effects
+        return before, shape(made), effects
 
     def copy(self, verb: str) -> Path:
         """A fresh copy of the graph that a verb starts from."""
@@ -90,16 +103,21 @@ class Matrix:
     def cut(self, verb: str, at: int, how: How, before: Shape, after: Shape) -> str:
         """Cut a verb off at one effect, and say what is left: at once, and when all is settled."""
         root = self.copy(verb)
+        made = VERBS[verb].made_at(root)
         store = open_store(str(root), durability="os")
         line = open_line(store, MAIN) if manifest_exists(store) else None
+        source = files(store)
         told = _end(verb, root, at) if how == "exit" else _fail(verb, store, at, how)
-        left = _which(shape(root), before, after)
+        assert made == root or files(store) == source
+        left = _which(shape(made), before, after)
         commits = [] if line is None else [_next(line)]
         _settle(root, store)
-        settled = _which(shape(root, {"next"}), before, after)
+        settled = _which(shape(made, {"next"}), before, after)
         # A handle that was open goes on, and so does a process that knows nothing.
         self.elsewhere.submit(write_elsewhere, str(root), "elsewhere").result()
         check_invariants(root, acknowledged=commits)
+        if made != root:
+            _judge_copy(store, made, settled)
         if not verb.startswith("recover"):
             _truth(told, left, settled)
         shutil.rmtree(root)
@@ -171,6 +189,23 @@ def _settle(root: Path, store: Store) -> None:
         before = files(store)
         assert recover(store) == []
         assert files(store) == before
+
+
+def _judge_copy(source: Store, made: Path, settled: str) -> None:
+    """A copy is a graph that goes on; or it is refused, and can be made again when it is gone."""
+    if settled == "after":
+        graphs.open(made, durability="os")
+        check_invariants(made, acknowledged=[_next(open_line(open_store(str(made)), MAIN))])
+    else:
+        with pytest.raises(GraphNotInitialized):
+            graphs.open(made)
+        if made.exists() and files(open_store(str(made))):
+            with pytest.raises(AlreadyExists, match="not empty"):
+                copy_beside(source)
+            shutil.rmtree(made)
+        copy_beside(source)
+        assert shape(made) == shape(source.root.path)
+    shutil.rmtree(made)
 
 
 def _which(found: Shape, before: Shape, after: Shape) -> str:

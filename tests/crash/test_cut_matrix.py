@@ -15,8 +15,11 @@ from tests.crash.verbs import VERBS
 
 GOLDEN = Path(__file__).parent.parent / "cases" / "crash" / "matrix.txt"
 # In the quick suite: failures in the process everywhere in these, and a few ends of a process.
-SAMPLE = ("append-3", "branch-create", "branch-delete", "long-append-3", "recover-confirmed")
-ENDS = (("append-1", 4), ("branch-create", 3), ("long-append-3", 5))
+SAMPLE = (
+    *("append-3", "branch-create", "branch-delete", "copy", "long-append-3"),
+    "recover-confirmed",
+)
+ENDS = (("append-1", 4), ("branch-create", 3), ("copy", 37), ("long-append-3", 5))
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from pathlib import Path
 from omnigraph.errors import RecoveryRequired
 from omnigraph.history import intent as intents
 from omnigraph.history.branches import create_branch, delete_branch, open_line
+from omnigraph.history.copy import copy_graph
 from omnigraph.history.log import Log
 from omnigraph.history.manifest import manifest_exists
 from omnigraph.history.recover import recover
@@ -39,14 +40,20 @@ from tests.rig.writes import (
 
 OVERDUE = timedelta(seconds=-1)
 EXIT = 9
+_COPY = ".copy"
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A verb, and the name of the graph that it starts from."""
+    """A verb, the name of the graph that it starts from, and what it makes beside that, if so."""
 
     run: Callable[[Store], object]
     start: str = "base"
+    beside: str = ""
+
+    def made_at(self, root: Path) -> Path:
+        """Where the verb shows what it did."""
+        return root.with_name(root.name + self.beside)
 
 
 def _changes(name: str, change: Change) -> dict[str, Verb]:
@@ -63,6 +70,12 @@ def _create_from_past(store: Store) -> None:
     create_branch(store, "past", line, commit_id=oldest.id)
 
 
+def copy_beside(store: Store) -> None:
+    """Copy a whole graph; effects of both places are counted together, the source has none."""
+    target = f"{store.root.path}{_COPY}"
+    copy_graph(store, open_store(target, effects=store.effects, durability="os"))
+
+
 VERBS: dict[str, Verb] = {
     "init": Verb(make_graph, "empty"),
     **_changes("append", append({"new": 7})),
@@ -74,6 +87,7 @@ VERBS: dict[str, Verb] = {
     "branch-create": Verb(lambda s: create_branch(s, "fresh", open_line(s, MAIN))),
     "branch-create-past": Verb(_create_from_past),
     "branch-delete": Verb(lambda s: delete_branch(s, "side")),
+    "copy": Verb(copy_beside, beside=_COPY),
     "long-append-3": Verb(lambda s: write_long(open_line(s, MAIN), append({"new": 7}), TABLES)),
     "long-rewrite-3": Verb(lambda s: write_long(open_line(s, MAIN), rewrite(), TABLES)),
     "recover-confirmed": Verb(recover, "confirmed"),
