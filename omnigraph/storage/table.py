@@ -15,6 +15,7 @@ import pyarrow as pa
 from lance import LanceOperation
 from lance.fragment import RowIdSequence, write_fragments
 
+from .row_ids import check_row_ids
 from .store import Store
 
 _FORMAT: Literal["2.2"] = "2.2"
@@ -122,8 +123,11 @@ def stage_change(
 ) -> Staged:
     """Remove rows by address, replace rows keeping their row ids, add rows: one operation.
 
-    `replaced` is (row ids, rows); the addresses of their old copies must be among `removed`.
+    `replaced` is (row ids, rows); the addresses of their old copies must be among `removed`. That
+    is checked before anything is written: Lance itself would take any row id.
     """
+    if replaced is not None:
+        check_row_ids(table.dataset, removed, replaced[0], replaced[1].num_rows)
     marked, gone, touched, marks = _remove(store, table, removed)
     row_ids, rows = replaced if replaced is not None else ((), None)
     fresh = _concatenate(rows, added)

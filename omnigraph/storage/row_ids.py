@@ -1,0 +1,60 @@
+"""Row ids that a change carries over: only from rows whose old copy the same change removes.
+
+Owns that proof. Lance believes every row id it is given, so a wrong one would make two rows of one
+id, or let a later row get an id that is taken. Nothing here reads a file when it can be avoided.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance.fragment import RowIdSequence
+
+from omnigraph.errors import InternalError
+
+
+def check_row_ids(
+    dataset: Any, addresses: Sequence[int], row_ids: Sequence[int], rows: int
+) -> None:
+    """Refuse row ids that are not those of the removed addresses, each at most once."""
+    if len(set(addresses)) != len(addresses):
+        raise InternalError("a row is removed twice by one change")
+    if len(row_ids) != rows:
+        raise InternalError(f"{rows} rows are replaced under {len(row_ids)} row ids")
+    if len(set(row_ids)) != len(row_ids):
+        raise InternalError("two rows are replaced under one row id")
+    if len(row_ids) > len(addresses):
+        raise InternalError(f"{len(row_ids)} rows are replaced and {len(addresses)} removed")
+    if row_ids and not set(row_ids) <= set(_of_addresses(dataset, addresses)):
+        raise InternalError("a row is replaced whose old copy is not removed")
+
+
+def _of_addresses(dataset: Any, addresses: Sequence[int]) -> Iterator[int]:
+    """The row ids of rows by address, from what the version itself says of its fragments."""
+    by_fragment: dict[int, list[int]] = {}
+    for address in addresses:
+        by_fragment.setdefault(address >> 32, []).append(address & 0xFFFFFFFF)
+    for number, offsets in by_fragment.items():
+        fragment = dataset.get_fragment(number)
+        if fragment is None:
+            raise InternalError(f"a row of fragment {number} is removed, which is not there")
+        yield from _of_fragment(fragment, offsets)
+
+
+def _of_fragment(fragment: Any, offsets: Sequence[int]) -> list[int]:
+    try:
+        sequence = RowIdSequence.from_inline_metadata(fragment.metadata.row_id_meta).to_pyarrow()
+    except (NotImplementedError, OSError, ValueError):  # kept in a file of its own
+        return _read(fragment, offsets)
+    if max(offsets) >= len(sequence):
+        raise InternalError(f"a row is removed behind the end of fragment {fragment.fragment_id}")
+    found: list[int] = sequence.take(pa.array(offsets, pa.int64())).to_pylist()
+    return found
+
+
+def _read(fragment: Any, offsets: Sequence[int]) -> list[int]:
+    found = fragment.to_table(columns=[], with_row_id=True, with_row_address=True)
+    wanted = pa.array([fragment.fragment_id << 32 | one for one in offsets], pa.uint64())
+    ids: list[int] = found.filter(pc.is_in(found["_rowaddr"], wanted))["_rowid"].to_pylist()
+    return ids

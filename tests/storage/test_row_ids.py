@@ -1,0 +1,96 @@
+"""A change may carry row ids over only from rows that it removes itself."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from omnigraph.errors import InternalError
+from omnigraph.storage import row_ids, table
+from omnigraph.storage.store import Store, open_store
+from omnigraph.storage.table import Table
+
+SCHEMA = pa.schema([pa.field("id", pa.string(), nullable=False), pa.field("n", pa.int64())])
+
+
+def rows(*names: str) -> pa.Table:
+    return pa.table({"id": list(names), "n": [7] * len(names)}, schema=SCHEMA)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(str(tmp_path), durability="os")
+
+
+@pytest.fixture
+def shelf(store: Store) -> Table:
+    """Two fragments: `a` to `c`, then `d`; `b` was replaced once, so it is a third."""
+    made = table.create_table(store, "nodes/shelf", SCHEMA)
+    for names in (("a", "b", "c"), ("d",)):
+        made = table.commit(store, made, table.stage_append(store, made, rows(*names)))
+    gone, kept = look(made, "b")
+    changed = table.stage_change(store, made, removed=gone, replaced=(kept, rows("b")))
+    return table.commit(store, made, changed)
+
+
+def look(shelf: Table, *names: str) -> tuple[list[int], list[int]]:
+    """The addresses and the row ids of rows."""
+    found = table.find_rows(shelf, "id", names, ["id"])
+    return found["_rowaddr"].to_pylist(), found["_rowid"].to_pylist()
+
+
+def test_rows_keep_their_ids_across_fragments(store: Store, shelf: Table) -> None:
+    gone, kept = look(shelf, "a", "b", "d")
+    change = table.stage_change(store, shelf, removed=gone, replaced=(kept, rows("a", "b", "d")))
+    after = table.commit(store, shelf, change)
+    assert look(after, "a", "b", "d")[1] == kept
+    every = after.dataset.to_table(columns=[], with_row_id=True)["_rowid"].to_pylist()
+    assert len(every) == len(set(every)) == 4
+
+
+def test_fewer_rows_may_be_replaced_than_removed(store: Store, shelf: Table) -> None:
+    gone, kept = look(shelf, "a", "b", "d")
+    change = table.stage_change(store, shelf, removed=gone, replaced=(kept[1:2], rows("b")))
+    after = table.commit(store, shelf, change)
+    assert look(after, "b")[1] == kept[1:2]
+    assert after.dataset.count_rows() == 2
+
+
+@pytest.mark.parametrize("wrong", ["another row", "a new id", "twice", "too few", "too many"])
+def test_other_row_ids_are_refused_before_anything_is_written(
+    store: Store, shelf: Table, wrong: str
+) -> None:
+    gone, kept = look(shelf, "a", "b")
+    other = look(shelf, "c")[1]
+    given = {
+        "another row": [kept[0], *other],
+        "a new id": [kept[0], 1 << 40],
+        "twice": [kept[0], kept[0]],
+        "too few": kept[:1],
+        "too many": [*kept, *other],
+    }[wrong]
+    before = store.effects.counts()
+    with pytest.raises(InternalError):
+        table.stage_change(store, shelf, removed=gone, replaced=(given, rows("a", "b")))
+    assert store.effects.counts() == before
+
+
+@pytest.mark.parametrize("address", [9 << 32, 99])
+def test_an_address_that_is_not_there_is_refused(store: Store, shelf: Table, address: int) -> None:
+    with pytest.raises(InternalError):
+        table.stage_change(store, shelf, removed=[address], replaced=([0], rows("a")))
+
+
+def test_ids_in_a_file_of_their_own_are_read(
+    store: Store, shelf: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class External:
+        @staticmethod
+        def from_inline_metadata(_: object) -> None:
+            raise NotImplementedError
+
+    monkeypatch.setattr(row_ids, "RowIdSequence", External)
+    gone, kept = look(shelf, "a", "d")
+    table.stage_change(store, shelf, removed=gone, replaced=(kept, rows("a", "d")))
+    with pytest.raises(InternalError, match="old copy"):
+        table.stage_change(store, shelf, removed=gone, replaced=(kept[:1] + [77], rows("a", "d")))
