@@ -28,6 +28,9 @@ Kind = Literal[
     "index",  # index files that no version names yet
 ]
 _KEPT = 10_000
+_TARGETS = 4_096  # of which effects are counted apart; a process may meet more
+ELSEWHERE = "…"
+_DATASETS = frozenset({"nodes", "edges", "__branches"})
 How = Literal["before", "after", "exit"]
 
 
@@ -48,6 +51,18 @@ class Fault:
     error: BaseException = field(default_factory=lambda: OSError("injected fault"))
 
 
+def place_of(target: str) -> str:
+    """The table or manifest that a name belongs to; of a control object the directory.
+
+    >>> place_of("nodes/40d7-01J0/_versions/1.manifest"), place_of("__branches/01J0")
+    ('nodes/40d7-01J0', '__branches/01J0')
+    >>> place_of("_refs/branches/a/0000000001.json"), place_of("__init_claim.json")
+    ('_refs', '__init_claim.json')
+    """
+    top, *rest = target.split("/")
+    return f"{top}/{rest[0]}" if rest and top in _DATASETS else top
+
+
 class Effects:
     """Runs effects one by one, remembers them, and fails where it was told to.
 
@@ -56,12 +71,16 @@ class Effects:
     7
     >>> effects.done
     [Effect(kind='object', target='_refs/x')]
+    >>> effects.by_target()
+    Counter({('object', '_refs'): 1})
     """
 
     def __init__(self, fault: Fault | None = None, *, read_only: bool = False) -> None:
         self.read_only = read_only
         self.done: list[Effect] = []  # the newest ones: a process may write for weeks
         self._counted: Counter[str] = Counter()
+        self._by_target: Counter[tuple[str, str]] = Counter()
+        self._places: set[str] = set()
         self._watchers: list[list[Effect]] = []
         self._fault = fault
         self._lock = threading.Lock()
@@ -88,13 +107,30 @@ class Effects:
             if len(self.done) > 2 * _KEPT:
                 del self.done[:_KEPT]
             self._counted[one.kind] += 1
+            self._by_target[one.kind, self._counted_as(one.target)] += 1
             for seen in self._watchers:
                 seen.append(one)
+
+    def _counted_as(self, target: str) -> str:
+        """The place of a target, or the one that stands for all when there are too many."""
+        name = place_of(target)
+        if name not in self._places and len(self._places) >= _TARGETS:
+            return ELSEWHERE
+        self._places.add(name)
+        return name
 
     def counts(self) -> Counter[str]:
         """How many effects of each kind were done."""
         with self._lock:
             return self._counted.copy()
+
+    def by_target(self) -> Counter[tuple[str, str]]:
+        """How many effects of each kind were done to each table, manifest or kind of object.
+
+        What came after the first few thousand places is counted together, as `…`.
+        """
+        with self._lock:
+            return self._by_target.copy()
 
     @contextmanager
     def recorded(self) -> Iterator[list[Effect]]:

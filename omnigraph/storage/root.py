@@ -13,6 +13,29 @@ from urllib.parse import unquote, urlsplit
 from omnigraph.errors import InputError
 from omnigraph.errors.redact import redact_uri
 
+# What callers may give, and what Lance calls it.
+_OPTIONS = {
+    **{
+        given: name
+        for name in (
+            "aws_region",
+            "aws_access_key_id",
+            "aws_secret_access_key",
+            "aws_session_token",
+            "aws_endpoint",
+            "aws_virtual_hosted_style_request",
+        )
+        for given in (name, name.removeprefix("aws_"))
+    },
+    "aws_endpoint_url": "aws_endpoint",
+    "endpoint_url": "aws_endpoint",
+    "aws_endpoint_url_s3": "aws_endpoint",
+    "allow_http": "allow_http",
+    "aws_allow_http": "allow_http",
+    "timeout": "timeout",
+    "connect_timeout": "connect_timeout",
+    "client_max_retries": "client_max_retries",
+}
 _TIMEOUTS = {"timeout": "30s", "connect_timeout": "5s", "client_max_retries": "3"}
 
 
@@ -36,28 +59,47 @@ class Root:
 
     @property
     def identity(self) -> str:
-        """Equal for every spelling of one root: links are followed, the scheme is kept."""
-        return os.path.realpath(self.path) if self.local else self.uri
+        """Equal for every spelling of one root: links are followed, the scheme is kept.
+
+        Two servers may have buckets of one name, so the address of the server is part of it.
+        """
+        if self.local:
+            return os.path.realpath(self.path)
+        # Whatever is secret in an address is left out.
+        return f"{redact_uri(self.options.get('aws_endpoint', '')).rstrip('/')}|{self.uri}"
+
+    @property
+    def access(self) -> int:
+        """Differs when a root is reached by other settings; says nothing about them."""
+        return hash(frozenset(self.options.items()))
 
     def at(self, name: str) -> str:
         """What Lance is given for a root-relative name."""
         return f"{self.uri}/{name}"
 
 
-def parse_root(uri: str | os.PathLike[str], environment: Mapping[str, str] = os.environ) -> Root:
+def parse_root(
+    uri: str | os.PathLike[str],
+    environment: Mapping[str, str] = os.environ,
+    given: Mapping[str, object] | None = None,
+) -> Root:
     """Read a location: a path, `file://` or `s3://bucket/prefix`.
+
+    `given` are storage options, which win over the variables of the environment.
 
     >>> parse_root("s3://lake/graphs/people/", {}).path
     'lake/graphs/people'
     """
     text = os.fspath(uri)
     parts = urlsplit(text)
-    if "://" not in text:
-        return Root("file", _directory(text))
-    if parts.scheme == "file":
-        return Root("file", _directory(unquote(parts.path)))
+    options = read_options(given or {})
+    if "://" not in text or parts.scheme == "file":
+        if options:
+            raise InputError("a directory takes no storage options", reason="no such option")
+        return Root("file", _directory(text if "://" not in text else unquote(parts.path)))
     if parts.scheme == "s3":
-        return Root("s3", _bucket(text, parts.netloc, parts.path), s3_options(environment))
+        options = s3_options(environment) | options
+        return Root("s3", _bucket(text, parts.netloc, parts.path), options)
     raise _refused(text, parts.scheme)
 
 
@@ -75,6 +117,28 @@ def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
         "aws_virtual_hosted_style_request": "false" if path_style else None,
     }
     return {name: value for name, value in found.items() if value} | _TIMEOUTS
+
+
+def read_options(given: Mapping[str, object]) -> dict[str, str]:
+    """Storage options under the names that Lance knows; an unknown one is refused by its name.
+
+    Names are those of Lance and of the `AWS_*` variables, in any case.
+
+    >>> read_options({"AWS_REGION": "eu-west-1", "allow_http": True})
+    {'aws_region': 'eu-west-1', 'allow_http': 'true'}
+    """
+    found: dict[str, str] = {}
+    for name, value in given.items():
+        known = _OPTIONS.get(str(name).lower())
+        if known is None:
+            raise InputError(
+                f"'{name}' is no storage option",
+                reason="unknown storage option",
+                hint=f"known are {', '.join(sorted(set(_OPTIONS.values())))}",
+            )
+        if value is not None:
+            found[known] = str(value).lower() if isinstance(value, bool) else str(value)
+    return found
 
 
 def _directory(path: str) -> str:

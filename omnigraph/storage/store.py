@@ -6,6 +6,7 @@ because opening a pinned version costs two requests and holding it costs none.
 
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -149,10 +150,17 @@ def _fsync(handle: int) -> None:
 
 
 def open_store(
-    uri: str, *, effects: Effects | None = None, durability: Durability = "fsync"
+    uri: str,
+    *,
+    effects: Effects | None = None,
+    durability: Durability = "fsync",
+    options: Mapping[str, object] | None = None,
 ) -> Store:
-    """A store for a location. Nothing is read or written yet."""
-    root = parse_root(uri)
+    """A store for a location. Nothing is read or written yet.
+
+    `options` win over the `AWS_*` variables.
+    """
+    root = parse_root(uri, given=options)
     effects = effects or Effects()
     objects = open_objects(root, effects, durable=durability == "fsync")
     return Store(root, objects, effects, durability)

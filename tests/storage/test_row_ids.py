@@ -93,4 +93,4 @@ def test_ids_in_a_file_of_their_own_are_read(
     gone, kept = look(shelf, "a", "d")
     table.stage_change(store, shelf, removed=gone, replaced=(kept, rows("a", "d")))
     with pytest.raises(InternalError, match="old copy"):
-        table.stage_change(store, shelf, removed=gone, replaced=(kept[:1] + [77], rows("a", "d")))
+        table.stage_change(store, shelf, removed=gone, replaced=([*kept[:1], 77], rows("a", "d")))
