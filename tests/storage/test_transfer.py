@@ -1,0 +1,53 @@
+"""Objects carried between places of every kind, small and large, whole or not at all."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from omnigraph.errors import StorageError
+from omnigraph.storage.objects import BLOCK
+from omnigraph.storage.store import Store, open_store
+from omnigraph.storage.transfer import transfer
+from tests.rig.plugin import S3
+
+BODIES = {"empty": b"", "small": b"x", "a/b/large": b"0123456789abcdef" * (2 * BLOCK // 16) + b"!"}
+
+
+@pytest.fixture(params=["disk to disk", "disk to s3", "s3 to disk", "s3 to s3"])
+def places(request: pytest.FixtureRequest, tmp_path: Path, s3: S3) -> tuple[Store, Store]:
+    """Where objects come from, and where they go."""
+    kinds = request.param.split(" to ")
+    uris = {"disk": str(tmp_path / "here"), "s3": f"{s3.url}-here"}
+    there = {"disk": str(tmp_path / "there"), "s3": f"{s3.url}-there"}
+    return open_store(uris[kinds[0]], durability="os"), open_store(there[kinds[1]], durability="os")
+
+
+def test_objects_of_every_size_arrive(places: tuple[Store, Store]) -> None:
+    source, target = places
+    for name, body in BODIES.items():
+        source.objects.create_bytes(name, body)
+    told: list[str] = []
+    assert transfer(source, target, BODIES, told.append)
+    assert sorted(told) == sorted(BODIES)
+    assert {one: target.objects.read(one) for one in BODIES} == BODIES
+
+
+def test_what_is_not_there_is_told_and_makes_nothing(places: tuple[Store, Store]) -> None:
+    source, target = places
+    told: list[str] = []
+    assert not transfer(source, target, ["nothing"], told.append)
+    assert (told, target.objects.list("")) == ([], [])
+    assert target.effects.counts() == {}
+
+
+def _breaking() -> Iterator[bytes]:
+    yield b"x" * BLOCK
+    raise StorageError("gone", kind="transient")
+
+
+def test_a_source_that_fails_half_way_makes_nothing(places: tuple[Store, Store]) -> None:
+    _, target = places
+    with pytest.raises(Exception, match="gone"):
+        target.objects.backend.fill("half", _breaking())
+    assert target.objects.list("") == []
