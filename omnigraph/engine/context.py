@@ -1,0 +1,78 @@
+"""What every operator of one execution needs: the snapshot, the schema, parameters, limits.
+
+One context per execution; it is never shared between threads. Caches are shared and look after
+themselves.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+from omnigraph.errors import InternalError
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.lang.query import plan
+from omnigraph.lang.schema.catalog import Catalog, Edge, Node
+from omnigraph.storage.table import Table
+
+from .limits import Meter
+
+
+@dataclass(slots=True, eq=False)
+class Measured:
+    """What an operator really did: rows that came out, milliseconds, runs."""
+
+    rows: int = 0
+    milliseconds: float = 0.0
+    runs: int = 0
+    note: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Context:
+    """One execution."""
+
+    snapshot: Snapshot
+    catalog: Catalog
+    params: Mapping[str, Any]
+    meter: Meter = field(default_factory=Meter)
+    caches: Any = None
+    trace: dict[int, Measured] | None = None
+    _tables: dict[str, Table] = field(default_factory=dict)
+
+    def table(self, key: str) -> Table:
+        """The table of a key such as `node:Person`, at the version of the snapshot."""
+        found = self._tables.get(key)
+        if found is None:
+            found = self._tables[key] = self.snapshot.table(key)
+        return found
+
+    def count(self, key: str) -> int:
+        """How many rows a table has, without asking it."""
+        return self.snapshot.tables[key].rows
+
+    def declared(self, key: str) -> Node | Edge:
+        """The declaration behind a table key."""
+        kind, _, name = key.partition(":")
+        found = self.catalog.node(name) if kind == "node" else self.catalog.edge(name)
+        if found is None:
+            raise InternalError(reason=f"the schema does not know {key}")
+        return found
+
+    def constant(self, value: plan.Value) -> Any:
+        """The stored form of a constant or parameter."""
+        if isinstance(value, plan.Constant):
+            return value.value
+        if isinstance(value, plan.Parameter):
+            return self.params[value.name]
+        raise InternalError(reason=f"{type(value).__name__} is not constant")
+
+    def measure(self, operator: object, rows: int, began: float, note: str = "") -> None:
+        """Note what an operator did, when somebody wants to know."""
+        if self.trace is None:
+            return
+        seen = self.trace.setdefault(id(operator), Measured())
+        seen.rows += rows
+        seen.milliseconds += (perf_counter() - began) * 1000
+        seen.runs += 1
+        seen.note = note or seen.note
