@@ -5,7 +5,7 @@ and never changes which branch or which past it shows.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
@@ -41,6 +41,7 @@ from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Durability, Store, open_store
 
 Location = str | PathLike[str]
+Options = Mapping[str, object]
 Moment = str | int | datetime | timedelta
 _RESERVED = "omnigraph:"
 
@@ -172,11 +173,18 @@ class Graph:
         self._open()
         return list_outcomes(self._store)
 
-    def copy_to(self, uri: Location, *, progress: Progress | None = None) -> Copied:
+    def copy_to(
+        self,
+        uri: Location,
+        *,
+        progress: Progress | None = None,
+        storage_options: Options | None = None,
+    ) -> Copied:
         """Copy the whole graph, all branches and history, to an empty place."""
         self._open()
-        target = open_store(os.fspath(uri), durability=self._store.durability)
-        return copy_graph(self._store, target, progress)
+        durability, options = self._store.durability, storage_options
+        target = open_store(os.fspath(uri), durability=durability, options=options)
+        return copy_graph(self._store, target, progress, actor=self.actor)
 
     def _point(self, point: Moment) -> Point:
         if isinstance(point, timedelta):
@@ -252,7 +260,7 @@ class Branches:
         branches.delete_branch(self.graph._store, name, bound=self.graph.branch_name)
 
 
-def init(
+def init(  # noqa: PLR0913 - all but two are named, and seldom given
     uri: Location,
     schema: str | PathLike[str] | Source,
     *,
@@ -260,11 +268,13 @@ def init(
     exist_ok: bool = False,
     actor: str | None = None,
     durability: Durability = "fsync",
+    storage_options: Options | None = None,
 ) -> Graph:
     """Make a new graph and open it.
 
     `schema` is `.pg` text, or a path to it. `exist_ok` opens a graph that is there, if its schema
     means the same. `force` takes over the claim of an init that was cut off, never a graph.
+    `storage_options` are settings of an object store; they win over the `AWS_*` variables.
     """
     from omnigraph.history.init import init_graph
     from omnigraph.lang.schema import compile_schema
@@ -273,13 +283,15 @@ def init(
     text, name = _schema_text(schema)
     catalog = compile_schema(text, name)
     actor = _actor(actor)
-    store = open_store(os.fspath(uri), durability=durability)
+    store = open_store(os.fspath(uri), durability=durability, options=storage_options)
+    contract = Contract(text, new_identity(catalog, ids.new_ulid()))
     try:
-        init_graph(store, Contract(text, new_identity(catalog, ids.new_ulid())), force=force)
+        init_graph(store, contract, force=force, actor=actor)
     except AlreadyExists:
         if not exist_ok or not manifest_exists(store):
             raise
-        return _same_schema(open(uri, actor=actor, durability=durability), catalog)
+        there = open(uri, actor=actor, durability=durability, storage_options=storage_options)
+        return _same_schema(there, catalog)
     return Graph(store, branches.open_line(store, MAIN), actor=actor)
 
 
@@ -290,11 +302,16 @@ def open(
     actor: str | None = None,
     read_only: bool = False,
     durability: Durability = "fsync",
+    storage_options: Options | None = None,
 ) -> Graph:
-    """Open a graph. Read-write settles what a cut-off operation left; read-only writes nothing."""
+    """Open a graph. Read-write settles what a cut-off operation left; read-only writes nothing.
+
+    `storage_options` are settings of an object store; they win over the `AWS_*` variables.
+    """
     actor = _actor(actor)
     effects = Effects(read_only=read_only)
-    store = open_store(os.fspath(uri), effects=effects, durability=durability)
+    place, options = os.fspath(uri), storage_options
+    store = open_store(place, effects=effects, durability=durability, options=options)
     try:
         line = branches.open_line(store, branch)
     except BranchNotFound:

@@ -49,7 +49,9 @@ class _Captured:
     ref: str | None = None
 
 
-def copy_graph(source: Store, target: Store, progress: Progress | None = None) -> Copied:
+def copy_graph(
+    source: Store, target: Store, progress: Progress | None = None, *, actor: str | None = None
+) -> Copied:
     """Copy the graph at `source` to `target`, which must be empty.
 
     A copy that was cut off cannot be opened. Files that vanish under way, because cleanup took
@@ -58,7 +60,9 @@ def copy_graph(source: Store, target: Store, progress: Progress | None = None) -
     read_manifest(source)
     _check_target(source, target)
     probe_create_if_absent(target)
-    if not target.objects.create_json(layout.CLAIM, {"copied_at": ids.now_micros()}):
+    if not target.objects.create_json(
+        layout.CLAIM, {"copied_at": ids.now_micros(), "actor_id": actor}
+    ):
         raise InitializationClaimed(uri=target.root.uri)
     carrying = _Carrying(source, target, progress or (lambda *_: None))
     for _ in range(_ATTEMPTS):

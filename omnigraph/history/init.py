@@ -34,7 +34,9 @@ from .state import Head, State
 PROBED = "this store was probed: of several creators of one name exactly one wins"
 
 
-def init_graph(store: Store, contract: Contract, *, force: bool = False) -> Opened:
+def init_graph(
+    store: Store, contract: Contract, *, force: bool = False, actor: str | None = None
+) -> Opened:
     """Make a graph at an empty root. `force` takes over the claim of an init that was cut off."""
     _check_directories(contract.ir)
     if manifest_exists(store):
@@ -47,7 +49,7 @@ def init_graph(store: Store, contract: Contract, *, force: bool = False) -> Open
     with reported("none"):
         tables = _create_tables(store, contract.ir, commit_id)
         schema = write_schema(store, contract)
-    opened = _create_first(store, _genesis(commit_id, tables, schema))
+    opened = _create_first(store, _genesis(commit_id, tables, schema, actor))
     try:
         store.objects.remove(layout.CLAIM)
     except Exception as error:
@@ -132,7 +134,9 @@ def _look(store: Store, state: State, error: Exception) -> Opened:
     return found
 
 
-def _genesis(commit_id: str, tables: dict[str, TableEntry], schema: SchemaRow) -> State:
+def _genesis(
+    commit_id: str, tables: dict[str, TableEntry], schema: SchemaRow, actor: str | None
+) -> State:
     now = ids.now_micros()
     first = Commit(
         id=commit_id,
@@ -142,6 +146,7 @@ def _genesis(commit_id: str, tables: dict[str, TableEntry], schema: SchemaRow) -
         manifest_version=1,
         created_at=now,
         published_at=now,
+        actor=actor,
         message=PROBED,
         schema=schema,
         tables=tables,

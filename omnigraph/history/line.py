@@ -15,8 +15,8 @@ from omnigraph.storage.store import Store
 
 from .manifest import Opened, is_newest, read_manifest
 
-# By root, branch, and what a store promises: a careless handle must not write for a careful one.
-_lines: "WeakValueDictionary[tuple[str, str, str, bool], Line]" = WeakValueDictionary()
+# By root, branch, and what a store promises and may do: nobody writes by the leave of another.
+_lines: "WeakValueDictionary[tuple[str, int, str, str, bool], Line]" = WeakValueDictionary()
 _registry = threading.Lock()
 
 
@@ -93,7 +93,8 @@ def _nothing() -> None:
 def line_of(store: Store, name: str, ulid: str) -> Line:
     """The line of a branch, shared by everything in this process that writes to it."""
     with _registry:
-        key = (store.root.identity, ulid, store.durability, store.effects.read_only)
+        root, effects = store.root, store.effects
+        key = (root.identity, root.access, ulid, store.durability, effects.read_only)
         found = _lines.get(key)
         if found is None:
             found = _lines[key] = Line(store, name, ulid)
