@@ -68,6 +68,26 @@ class SameContent:
             raise VersionConflict(type_key=self.key, expected=self.version, actual=actual)
 
 
+@dataclass(slots=True)
+class Watch:
+    """A condition of a write that also remembers on which contents it was checked last."""
+
+    same: tuple[SameContent, ...] = ()
+    base: dict[str, str] = field(default_factory=dict)
+    commit_id: str | None = None
+
+    def to_json(self) -> list[Any]:
+        """The watched contents as plain data."""
+        return ["watch", [one.to_json() for one in self.same]]
+
+    def check(self, txn: WriteTxn) -> None:
+        """Compare content ids with those that were shown."""
+        for one in self.same:
+            one.check(txn)
+        self.base = {key: entry.content_id for key, entry in txn.base.state.tables.items()}
+        self.commit_id = txn.commit_id
+
+
 @dataclass(frozen=True, slots=True)
 class SameHead:
     """The branch has not moved at all."""
@@ -180,6 +200,7 @@ _KINDS: dict[str, Callable[..., Requirement]] = {
     "same_schema": SameSchema,
     "head_was": HeadWas,
     "absent_ids": lambda key, values: AbsentIds(key, tuple(values)),
+    "watch": lambda same: Watch(tuple(SameContent(*one[1:]) for one in same)),
 }
 
 
