@@ -55,6 +55,9 @@ class Binding:
 class Rows:
     """`count` rows. Every binding has that many ids; a bag may have rows and no variables.
 
+    `weights` says how often each row stands in the bag, None for once. Only a plan whose every
+    consumer is an aggregate may have them: they keep what nobody looks at from being spelled out.
+
     >>> rows = Rows.of({"p": Binding(("node:Person",), np.array([4, 7, 9]))})
     >>> rows.filter(np.array([True, False, True])).bindings["p"].ids.tolist()
     [4, 9]
@@ -62,6 +65,7 @@ class Rows:
 
     count: int
     bindings: Mapping[str, Binding]
+    weights: Ids | None = None
 
     @classmethod
     def one(cls) -> "Rows":
@@ -76,7 +80,8 @@ class Rows:
     def take(self, positions: Ids) -> "Rows":
         """The rows at these positions, in that order; a position may occur many times."""
         taken = {name: one.take(positions) for name, one in self.bindings.items()}
-        return Rows(len(positions), taken)
+        weights = self.weights[positions] if self.weights is not None else None
+        return Rows(len(positions), taken, weights)
 
     def filter(self, mask: Mask) -> "Rows":
         """The rows where the mask is true."""
@@ -94,11 +99,12 @@ class Rows:
             )
             for name, one in self.bindings.items()
         }
-        return Rows(max(0, min(stop, self.count) - start), cut)
+        weights = self.weights[start:stop] if self.weights is not None else None
+        return Rows(max(0, min(stop, self.count) - start), cut, weights)
 
     def with_binding(self, name: str, binding: Binding) -> "Rows":
         """The same rows with one more variable."""
-        return Rows(self.count, {**self.bindings, name: binding})
+        return Rows(self.count, {**self.bindings, name: binding}, self.weights)
 
     def joined(self, positions: Ids, added: Mapping[str, Binding]) -> "Rows":
         """Rows taken by position, each with new variables: what an expansion gives."""
@@ -107,7 +113,12 @@ class Rows:
 
     def only(self, names: Iterable[str]) -> "Rows":
         """The same rows without all other variables."""
-        return Rows(self.count, {name: self.bindings[name] for name in names})
+        return Rows(self.count, {name: self.bindings[name] for name in names}, self.weights)
+
+    def weighted(self, factor: Ids) -> "Rows":
+        """The same rows, each as many times more often as its factor says."""
+        weights = factor if self.weights is None else self.weights * factor
+        return replace(self, weights=weights)
 
     def __getitem__(self, name: str) -> Binding:
         return self.bindings[name]
@@ -136,8 +147,15 @@ def concat(parts: Iterable[Rows]) -> Rows:
         return found[0]
     names = found[0].bindings
     together = {name: concat_bindings(one.bindings[name] for one in found) for name in names}
-    return Rows(sum(one.count for one in found), together)
+    weights = None
+    if any(one.weights is not None for one in found):
+        weights = np.concatenate([_weights(one) for one in found])
+    return Rows(sum(one.count for one in found), together, weights)
 
 
 def _kinds(one: Binding) -> npt.NDArray[np.int16]:
     return one.kinds if one.kinds is not None else np.zeros(len(one.ids), np.int16)
+
+
+def _weights(one: Rows) -> Ids:
+    return one.weights if one.weights is not None else np.ones(one.count, np.int64)
