@@ -1,4 +1,4 @@
-"""A manifest whose newest version was torn by a power loss: put right by who opens for writing.
+"""A manifest whose newest versions were torn by a power loss: put right by who opens for writing.
 
 Only what was never acknowledged is set aside, it is kept, and a record of it is left.
 """
@@ -10,8 +10,10 @@ from .audit import record_set_aside
 
 
 def set_torn_aside(store: Store, branch: str, ulid: str) -> None:
-    """Set the newest version of a manifest aside, if it is torn."""
+    """Set the torn versions above the newest readable one aside, if there are any.
+
+    The newest goes first: whoever goes on after a cut finds a shorter run of the same kind.
+    """
     location = layout.manifest_directory(ulid)
-    version = torn.torn_version(store, location)
-    if version is not None:
+    for version in torn.torn_run(store, location):
         torn.set_aside(store, location, version, lambda one: record_set_aside(store, one, branch))

@@ -1,13 +1,14 @@
-"""The newest version of a cell, torn by a power loss: found, and set aside.
+"""The newest versions of a cell, torn by a power loss: found, and set aside.
 
-On a disk a version is synced before it is acknowledged. So one that cannot be read, while the one
-before it can, was promised to nobody. Anything else that cannot be read is left alone.
+On a disk a version is synced before it is acknowledged. So the newest ones that cannot be read,
+while the one right below them can, were promised to nobody. All else that cannot be read is left.
 """
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 
 import lance
@@ -34,15 +35,23 @@ class TornError(StorageError):
 
 def torn_version(store: Store, location: str) -> int | None:
     """The newest version of a cell if it is torn; None when it is not, or when nobody can tell."""
-    newest = max(_versions(store, location), default=0)
-    if newest == 0 or _opens(store, location, newest):
-        return None
-    if newest == 1:
-        return 1 if not _path(store, location, 1).read_bytes().strip(b"\0") else None
-    # A failure that passes (too many open files) meets every version: the one before must open,
-    # and this one must fail again.
-    before = _opens(store, location, newest - 1)
-    return newest if before and not _opens(store, location, newest) else None
+    found = torn_run(store, location)
+    return found[0] if found else None
+
+
+def torn_run(store: Store, location: str) -> list[int]:
+    """The torn versions above the newest readable one, newest first; none when nobody can tell."""
+    versions = sorted(_versions(store, location), reverse=True)
+    run = list(takewhile(lambda one: not _opens(store, location, one), versions))
+    if not run or not _there(store, location, run):
+        return []
+    if versions == [1]:
+        return [1] if not _path(store, location, 1).read_bytes().strip(b"\0") else []
+    # A failure that passes (too many open files) meets every version: the one right below must
+    # open, and these must fail again.
+    below = run[-1] - 1
+    whole = run == list(range(run[0], below, -1)) and below in versions
+    return run if whole and not any(_opens(store, location, one) for one in run) else []
 
 
 def set_aside(
@@ -72,6 +81,16 @@ def _versions(store: Store, location: str) -> list[int]:
     names = [Path(one.name).name for one in store.objects.list(f"{location}/_versions")]
     numbers = [name.removesuffix(".manifest") for name in names]
     return [_LAST - int(number) for number in numbers if number.isdecimal()]
+
+
+def _there(store: Store, location: str, versions: Iterable[int]) -> bool:
+    """Whether the files can be read, whatever is in them: what nobody may read is not torn."""
+    try:
+        for one in versions:
+            _path(store, location, one).read_bytes()
+    except OSError:
+        return False
+    return True
 
 
 def _opens(store: Store, location: str, version: int) -> bool:

@@ -9,7 +9,9 @@ import pytest
 from omnigraph import graph as graphs
 from omnigraph.errors import GraphNotInitialized, StorageError
 from omnigraph.history.audit import list_outcomes
+from omnigraph.history.mend import set_torn_aside
 from omnigraph.storage import layout, torn
+from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import open_store
 from omnigraph.storage.torn import TornError
 from tests.rig.invariants import check_invariants, files
@@ -71,16 +73,72 @@ def test_a_torn_version_before_the_newest_is_not_touched(root: Path) -> None:
     assert list_outcomes(open_store(str(root))) == []
 
 
+@pytest.mark.parametrize("how", TEARS.values(), ids=TEARS.keys())
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_whole_torn_run_is_set_aside(root: Path, how: Tear, count: int) -> None:
+    for number in range(count):
+        write(line_at(root), append({f"never{number}": 9}))
+    for number in range(count):
+        tear(root, 5 + number, TEARS["empty"] if number else how)
+    before = files(open_store(str(root)))
+    with pytest.raises(TornError, match=f"version {4 + count} .*power loss"):
+        graphs.open(root, read_only=True)
+    assert files(open_store(str(root))) == before
+
+    assert graphs.open(root).table("Person").count_rows() == 3
+    outcomes = list_outcomes(open_store(str(root)))
+    assert [one.kind for one in outcomes] == ["set_aside"] * count
+    assert len(list((root / layout.ASIDE).iterdir())) == count
+    made = write(line_at(root), append({"next": 1}))
+    assert made is not None
+    assert made.manifest_version == 5
+    check_invariants(root)
+
+
+def test_who_goes_on_after_a_cut_sets_the_rest_of_a_run_aside(root: Path) -> None:
+    for number in (5, 6):
+        write(line_at(root), append({f"never{number}": 9}))
+    for number in (5, 6):
+        tear(root, number, TEARS["empty"])
+    store = open_store(str(root), durability="os")
+    # The record and the move of the newest version; then the process ends.
+    fault = Fault(3, "before", KeyboardInterrupt())
+    with store.effects.failing(fault), pytest.raises(KeyboardInterrupt):
+        set_torn_aside(store, "main", "main")
+    assert not version_file(root, 6).exists()
+    assert version_file(root, 5).exists()
+    assert graphs.open(root).table("Person").count_rows() == 3
+    assert len(list_outcomes(store)) == 2
+
+
 @pytest.mark.parametrize("read_only", [True, False])
-def test_two_torn_versions_are_damage_that_nobody_repairs(root: Path, read_only: bool) -> None:
-    tear(root, 4, TEARS["empty"])
-    tear(root, 3, TEARS["empty"])
+def test_torn_versions_without_a_readable_one_below_are_left_alone(
+    root: Path, read_only: bool
+) -> None:
+    for version in (4, 3):
+        tear(root, version, TEARS["empty"])
+    version_file(root, 2).unlink()
     before = files(open_store(str(root)))
     with pytest.raises(StorageError, match="damaged") as caught:
         graphs.open(root, read_only=read_only)
     assert not isinstance(caught.value, TornError)
     assert (caught.value.kind, caught.value.effect) == ("permanent", "none")
     assert files(open_store(str(root))) == before
+
+
+def test_files_that_may_not_be_read_are_not_torn(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tear(root, 4, TEARS["empty"])
+    real = Path.read_bytes
+
+    def refuse(path: Path) -> bytes:
+        if path.suffix == ".manifest":
+            raise PermissionError(13, "denied")
+        return real(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    assert torn.torn_version(open_store(str(root)), "__manifest") is None
 
 
 @pytest.mark.parametrize("read_only", [True, False])
