@@ -6,10 +6,11 @@ that is created carries a nonce, because a store may report our own object after
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from heapq import nsmallest
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -25,11 +26,15 @@ BLOCK = 8 << 20  # bytes of a large object that are held in memory at once
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One listed object: its root-relative name, size and store time."""
+    """One listed object: its root-relative name, size and store time.
+
+    `mark` differs when the name was removed and given to something else.
+    """
 
     name: str
     size: int
     modified: datetime
+    mark: str = ""
 
 
 class Backend(Protocol):
@@ -55,6 +60,9 @@ class Backend(Protocol):
 
     def list(self, prefix: str) -> Iterator[Found]:
         """All objects whose name starts with `prefix/`, at any depth."""
+
+    def first(self, prefix: str, count: int) -> Sequence[Found]:
+        """The first objects right below `prefix/` in the order of names, by one request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,10 @@ class Objects:
     def list(self, prefix: str) -> list[Found]:
         """The objects below a prefix, in name order."""
         return sorted(self.backend.list(prefix), key=lambda one: one.name)
+
+    def first(self, prefix: str, count: int) -> Sequence[Found]:
+        """The first objects right below a prefix in name order: one request, however many."""
+        return self.backend.first(prefix, count)
 
 
 def _unreadable(name: str) -> StorageError:
@@ -185,13 +197,24 @@ class LocalBackend:
                     if "#" not in name:
                         yield from self._found(Path(path) / name)
 
+    def first(self, prefix: str, count: int) -> Sequence[Found]:
+        """Look at the names of one directory, and at the first files of them."""
+        place = self.directory / prefix
+        with reported("none"):
+            try:
+                names = nsmallest(count, (one for one in os.listdir(place) if "#" not in one))
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+            return [found for name in names for found in self._found(place / name)]
+
     def _found(self, path: Path) -> Iterator[Found]:
         try:
             facts = path.stat()
         except FileNotFoundError:
             return
         modified = datetime.fromtimestamp(facts.st_mtime, UTC)
-        yield Found(str(path.relative_to(self.directory)), facts.st_size, modified)
+        name, mark = str(path.relative_to(self.directory)), f"{facts.st_ino}-{facts.st_mtime_ns}"
+        yield Found(name, facts.st_size, modified, mark)
 
     @contextmanager
     def _scratch(self, target: Path, blocks: Iterable[bytes]) -> Iterator[Path]:

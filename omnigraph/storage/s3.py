@@ -4,7 +4,7 @@ The only module that imports obstore. Owns the mapping of our settings and of ob
 it never says that an object is absent unless the store said so.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
@@ -49,6 +49,7 @@ _ABSENT = (FileNotFoundError, refused.NotFoundError)
 # A control object is small: who waits longer than this waits for a store that is not there.
 _REQUEST = timedelta(seconds=10)
 _TRYING = timedelta(seconds=10)
+_PAGE = 1000  # names that a store gives at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +119,21 @@ class S3Backend:
     def list(self, prefix: str) -> Iterator[Found]:
         """The objects below `prefix/`, page by page; unfinished ones are not shown."""
         with reported("none", _KINDS):
-            for page in obstore.list(self.store, prefix or None, chunk_size=1000):
-                for one in page:
-                    # A root that was copied from a disk may hold leftovers of a crash.
-                    if "#" not in one["path"].rpartition("/")[2]:
-                        yield Found(one["path"], one["size"], one["last_modified"])
+            for page in obstore.list(self.store, prefix or None, chunk_size=_PAGE):
+                yield from _shown(page)
+
+    def first(self, prefix: str, count: int) -> Sequence[Found]:
+        """The first page of a listing: a store gives names in order."""
+        with reported("none", _KINDS):
+            page = next(iter(obstore.list(self.store, prefix, chunk_size=_PAGE)), ())
+            return list(_shown(page))[:count]
+
+
+def _shown(page: Iterable[Any]) -> Iterator[Found]:
+    for one in page:
+        # A root that was copied from a disk may hold leftovers of a crash.
+        if "#" not in one["path"].rpartition("/")[2]:
+            yield Found(one["path"], one["size"], one["last_modified"], one["e_tag"] or "")
 
 
 def _elsewhere(blocks: Iterator[bytes]) -> Iterator[bytes]:
