@@ -8,13 +8,22 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from omnigraph import ids
-from omnigraph.errors import AlreadyExists, BranchNotFound, ClientError, NotFound, StorageError
+from omnigraph.errors import (
+    AlreadyExists,
+    BranchNotFound,
+    ClientError,
+    GraphNotInitialized,
+    NotFound,
+    StorageError,
+)
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
+from omnigraph.storage.torn import TornError
 
 from . import intent as intents
 from . import refs
@@ -24,11 +33,16 @@ from .confirmed import plan_from_json
 from .intent import Intent, Pending
 from .line import Line, line_of
 from .log import Log
-from .long import finish
+from .long import find, finish
 from .manifest import read_manifest
+from .mend import set_torn_aside
 from .plan import PublishPlan, WriteTxn
 from .state import State
 
+UNFINISHED = timedelta(hours=1)  # after which a file that never got its name goes
+# Where control objects are written; the root itself holds only claims. Files of tables, pieces of
+# the log and schemas are many, and what was left there is the collector's.
+_WRITTEN = ("", layout.INTENTS, layout.REFS, layout.AUDIT)
 INTERVAL = 5.0  # seconds between two looks of one process at one root
 _looked: dict[str, float] = {}
 _looking: set[str] = set()
@@ -38,12 +52,17 @@ _lock = threading.Lock()
 def recover(store: Store) -> list[Outcome]:
     """Settle every intent whose lease has run out: one listing when there is none."""
     found = intents.listing(store)
-    if not found.pending and not found.leftovers:
+    unfinished = store.objects.unfinished(*_WRITTEN)
+    if not found.pending and not found.leftovers and not unfinished:
         return []
     now = intents.store_time(store)
     due = [one for one in found.pending if intents.expired(one, now)]
     outcomes = [_settle(store, one) for one in due]
     intents.sweep(store, found.leftovers, now)
+    for one in unfinished:
+        # Nobody reads these names, and who still writes to one hears that it is gone.
+        if now - one.modified > UNFINISHED:
+            store.objects.remove(one.name)
     return [one for one in outcomes if one is not None]
 
 
@@ -109,7 +128,7 @@ def _finish_publish(store: Store, intent: Intent) -> Outcome | None:
     line = line_of(store, intent.branch, intent.branch_ulid)
     facts = intents.confirmation(store, intent)
     if facts is None:
-        _check_over(store, intent)
+        _check_over(line, intent)
         return None
     recorded: list[Outcome] = []
 
@@ -122,11 +141,19 @@ def _finish_publish(store: Store, intent: Intent) -> Outcome | None:
     return recorded[0] if recorded else None
 
 
-def _check_over(store: Store, intent: Intent) -> None:
-    """Somebody else finished meanwhile; else something is wrong that only people can judge."""
-    if store.objects.read(layout.intent_name(intent.id)) is not None:
-        message = f"operation {intent.id} is to be published, and what it staged is not there"
-        raise StorageError(message, kind="permanent", effect="none")
+def _check_over(line: Line, intent: Intent) -> None:
+    """Somebody else finished meanwhile, or part of a finished intent came back after a power loss.
+
+    Else something is wrong that only people can judge.
+    """
+    if line.store.objects.read(layout.intent_name(intent.id)) is None:
+        return
+    state = line.refresh().state
+    if state.head.closed or find(line.store, state, intent) is not None:
+        intents.retire(line.store, intent)
+        return
+    message = f"operation {intent.id} is to be published, and what it staged is not there"
+    raise StorageError(message, kind="permanent", effect="none")
 
 
 def _read_plan(intent: Intent, facts: Mapping[str, Any], txn: WriteTxn) -> PublishPlan:
@@ -138,15 +165,31 @@ def _read_plan(intent: Intent, facts: Mapping[str, Any], txn: WriteTxn) -> Publi
         raise StorageError(message, kind="permanent", effect="none") from error
 
 
-def _finish_creation(store: Store, intent: Intent) -> Outcome:
-    state = _forked_state(store, intent)
+def _finish_creation(store: Store, intent: Intent) -> Outcome | None:
+    # The number before the look: who deletes closes the branch first and takes a number after.
     number = refs.highest_number(store, intent.facts["name"])
+    if _deleted(store, intent):  # made, named and deleted since: the name must not come back
+        intents.retire(store, intent)
+        return None
+    state = _forked_state(store, intent)
     # An odd number is a name that is taken: by this operation before it was cut off, or by others.
     number += number % 2 == 0
     made = state is not None and _take(store, intent, state, number)
     outcome = record(store, intent, "finished" if made else "discarded")
     intents.retire(store, intent)
     return outcome
+
+
+def _deleted(store: Store, intent: Intent) -> bool:
+    """Whether the branch of a creation was made and closed again."""
+    created = intent.creates or ""
+    try:
+        return read_manifest(store, created).state.head.closed
+    except TornError:  # never acknowledged: it is made again
+        set_torn_aside(store, intent.facts["name"], created)
+        return False
+    except GraphNotInitialized:
+        return False
 
 
 def _take(store: Store, intent: Intent, state: State, number: int) -> bool:

@@ -6,6 +6,7 @@ that is created carries a nonce, because a store may report our own object after
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from .effects import Effects
 from .failures import reported
 from .root import Root
 
+_SCRATCH = re.compile(r"[^#]+#[0-9]+")
 BLOCK = 8 << 20  # bytes of a large object that are held in memory at once
 
 
@@ -60,6 +62,9 @@ class Backend(Protocol):
 
     def list(self, prefix: str) -> Iterator[Found]:
         """All objects whose name starts with `prefix/`, at any depth."""
+
+    def unfinished(self, prefix: str) -> Iterator[Found]:
+        """Files below a prefix that are no objects yet; an object store has none."""
 
     def first(self, prefix: str, count: int) -> Sequence[Found]:
         """The first objects right below `prefix/` in the order of names, by one request."""
@@ -116,6 +121,10 @@ class Objects:
     def list(self, prefix: str) -> list[Found]:
         """The objects below a prefix, in name order."""
         return sorted(self.backend.list(prefix), key=lambda one: one.name)
+
+    def unfinished(self, *prefixes: str) -> Sequence[Found]:
+        """Files that are no objects yet: somebody writes them, or was killed while it did."""
+        return [one for prefix in prefixes for one in self.backend.unfinished(prefix)]
 
     def first(self, prefix: str, count: int) -> Sequence[Found]:
         """The first objects right below a prefix in name order: one request, however many."""
@@ -185,9 +194,14 @@ class LocalBackend:
             self._sync(target.parent)
 
     def remove(self, name: str) -> None:
-        """Unlink a file."""
+        """Unlink a file, for good: what is removed after it must not be gone alone."""
+        target = self.directory / name
         with reported("unknown"):
-            (self.directory / name).unlink(missing_ok=True)
+            try:
+                target.unlink()
+            except FileNotFoundError:
+                return
+            self._sync(target.parent)
 
     def list(self, prefix: str) -> Iterator[Found]:
         """Walk the files below a directory; unfinished ones (`name#digits`) are not shown."""
@@ -197,12 +211,22 @@ class LocalBackend:
                     if "#" not in name:
                         yield from self._found(Path(path) / name)
 
+    def unfinished(self, prefix: str) -> Iterator[Found]:
+        """What `list` does not show: files that somebody writes, or wrote when it was killed."""
+        with reported("none"):
+            for path, places, names in os.walk(self.directory / prefix, onerror=_loudly):
+                if not prefix:
+                    places.clear()  # of the root itself only its own files
+                for name in names:
+                    if _SCRATCH.fullmatch(name):
+                        yield from self._found(Path(path) / name)
+
     def first(self, prefix: str, count: int) -> Sequence[Found]:
         """Look at the names of one directory, and at the first files of them."""
         place = self.directory / prefix
         with reported("none"):
             try:
-                names = nsmallest(count, (one for one in os.listdir(place) if "#" not in one))
+                names = nsmallest(count, (one for one in os.listdir(place) if "#" not in one))  # noqa: PTH208 - names alone
             except (FileNotFoundError, NotADirectoryError):
                 return []
             return [found for name in names for found in self._found(place / name)]
