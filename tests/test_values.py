@@ -101,7 +101,7 @@ def test_a_javascript_parameter_must_be_exact(given: str, wanted: str) -> None:
     kind, value = split(given)
 
     def call() -> Any:
-        return coerce_parameter(read_type(kind), value, name="p", javascript=True)
+        return coerce_parameter(read_type(kind), value, name="p", mode="javascript")
 
     check(call, wanted, ParameterError)
 
@@ -315,7 +315,7 @@ ANY_TYPE = st.builds(
 def test_coercion_stores_what_fits_or_raises_our_error(kind: PropertyType, value: Any) -> None:
     ways: list[Callable[[], Any]] = [
         lambda: coerce_parameter(kind, value, name="p"),
-        lambda: coerce_parameter(kind, value, name="p", javascript=True),
+        lambda: coerce_parameter(kind, value, name="p", mode="javascript"),
         lambda: loaded(kind, value),
         lambda: assigned(kind, value),
     ]

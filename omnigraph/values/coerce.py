@@ -3,25 +3,43 @@
 Parameters of queries, records of a load, assignments of mutations. All give stored values.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 from omnigraph.errors import ParameterError, PropertyValueError
-from omnigraph.values.convert import ASSIGN, JAVASCRIPT, LOAD, PARAMETER, Misfit, Surface, converter
+from omnigraph.values.convert import (
+    ASSIGN,
+    JAVASCRIPT,
+    LOAD,
+    PARAMETER,
+    PYTHON,
+    Misfit,
+    Surface,
+    converter,
+)
 from omnigraph.values.types import PropertyType
 
+Mode = Literal["standard", "javascript", "python"]
+"""Who gives a parameter: a JSON client, one that rounds large integers, or Python itself."""
 
-def coerce_parameter(kind: PropertyType, value: Any, *, name: str, javascript: bool = False) -> Any:
+_SURFACES: dict[Mode, Surface] = {
+    "standard": PARAMETER,
+    "javascript": JAVASCRIPT,
+    "python": PYTHON,
+}
+
+
+def coerce_parameter(kind: PropertyType, value: Any, *, name: str, mode: Mode = "standard") -> Any:
     """The stored value of a query parameter, or `ParameterError`.
 
     Integers may come as decimal text. `javascript` refuses integers beyond 2^53 - 1 in any other
-    form, because such a client has rounded them already.
+    form, because such a client has rounded them already; `python` takes every U64.
 
     >>> from omnigraph.values import ScalarType
     >>> coerce_parameter(PropertyType(ScalarType.I64), "12", name="n")
     12
     """
     try:
-        return converter(kind, JAVASCRIPT if javascript else PARAMETER)(value)
+        return converter(kind, _SURFACES[mode])(value)
     except Misfit as misfit:
         raise ParameterError(
             parameter=name, expected=misfit.expected, actual=misfit.actual

@@ -55,6 +55,7 @@ class Surface:
 
 PARAMETER = Surface(integer_text=True, largest=_I64_MAX)
 JAVASCRIPT = Surface(integer_text=True, largest=_I64_MAX, safe_integers=True)
+PYTHON = Surface(integer_text=True)
 LOAD = Surface(epoch_number=True)
 ASSIGN = Surface(integral_float=True, epoch_number=True)
 

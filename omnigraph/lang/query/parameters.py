@@ -6,16 +6,14 @@ all parameters have values of their types.
 
 from collections.abc import Iterable, Mapping
 from typing import Any
-from typing import Literal as OneOf
 
 from omnigraph.errors import ParameterError
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import PropertyType, ScalarType, coerce_parameter
+from omnigraph.values.coerce import Mode
 
 from .check.parameters import CheckedParameter
 from .plan import NOW
-
-Mode = OneOf["standard", "javascript"]
 
 _TIME = PropertyType(ScalarType.DATETIME)
 
@@ -55,10 +53,7 @@ def _value(parameter: CheckedParameter, given: Mapping[str, Any], mode: Mode) ->
     kind = parameter.type
     if parameter.name in given:
         try:
-            javascript = mode == "javascript"
-            return coerce_parameter(
-                kind, given[parameter.name], name=parameter.name, javascript=javascript
-            )
+            return coerce_parameter(kind, given[parameter.name], name=parameter.name, mode=mode)
         except ParameterError as error:
             return error
     if parameter.default is not None:
