@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from omnigraph.errors import KeyConflict, PreconditionFailed, ReadSetConflict, VersionConflict
+from omnigraph.storage.find import digest, find, plain_values
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Staged, Table, find_rows, open_table
 
@@ -157,6 +158,36 @@ class AbsentIds:
             raise KeyConflict(type_key=self.key, entity_id=found["id"][0].as_py())
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SameAnswer:
+    """A lookup gives the rows that it gave: absent keys, present ends and counts are reads.
+
+    `where` are the values that were looked for by column, `answer` what was found, or its digest.
+    """
+
+    key: str
+    content_id: str
+    where: tuple[tuple[str, Any], ...]
+    answer: Any
+    columns: tuple[str, ...] = ()
+
+    def to_json(self) -> list[Any]:
+        """The requirement as plain data."""
+        asked = [[name, plain_values(values)] for name, values in self.where]
+        names = list(self.columns or self.answer.column_names)
+        return ["same_answer", self.key, self.content_id, asked, digest(self.answer), names]
+
+    def check(self, txn: WriteTxn) -> None:
+        """Ask again, unless the table has not changed."""
+        now = txn.entry(self.key)
+        if now is not None and now.content_id == self.content_id:
+            return
+        names = self.columns or tuple(self.answer.column_names)
+        found = find(txn.table(self.key), dict(self.where), names)
+        if digest(found) != digest(self.answer):
+            raise ReadSetConflict(member=self.key, expected=self.content_id)
+
+
 @dataclass(frozen=True, slots=True)
 class PublishPlan:
     """Everything one publish will make visible, complete before anything is.
@@ -200,6 +231,9 @@ _KINDS: dict[str, Callable[..., Requirement]] = {
     "same_schema": SameSchema,
     "head_was": HeadWas,
     "absent_ids": lambda key, values: AbsentIds(key, tuple(values)),
+    "same_answer": lambda key, content, where, answer, columns: SameAnswer(
+        key, content, tuple((name, values) for name, values in where), answer, tuple(columns)
+    ),
     "watch": lambda same: Watch(tuple(SameContent(*one[1:]) for one in same)),
 }
 

@@ -1,0 +1,59 @@
+"""The one evaluator: every rule over one delta, in one order.
+
+Rows first, then keys and uniqueness, then endpoints, then cardinality. A mutation stops at the
+first violation, a load takes them all; both get the delta back with the stored rows it replaces.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from omnigraph.lang.schema.catalog import Catalog, Edge, Node
+
+from .cardinality import cardinality_violations
+from .delta import Delta, TableDelta
+from .endpoints import endpoint_violations
+from .identity import repeated_ids, resolve
+from .lookup import Lookup
+from .unique import repeated_records, unique_violations
+from .values import row_violations
+from .violation import Violation
+
+
+def check(
+    catalog: Catalog, delta: Delta, lookup: Lookup, *, limit: int | None = 1
+) -> tuple[Delta, list[Violation]]:
+    """The delta with its stored rows found, and at most `limit` violations."""
+    found = list(islice(_of_input(catalog, delta), limit))
+    if found and limit == 1:
+        return delta, found
+    resolved, taken = resolve(delta, lookup)
+    found += taken
+    found += islice(_of_state(catalog, resolved, lookup), None if limit is None else limit)
+    return resolved, found[:limit]
+
+
+def _of_input(catalog: Catalog, delta: Delta) -> Iterator[Violation]:
+    """What the delta shows by itself."""
+    for one in delta.tables.values():
+        yield from row_violations(type_of(catalog, one), one.versions, one.lines)
+    for one in delta.tables.values():
+        yield from repeated_records(type_of(catalog, one), one)
+        yield from repeated_ids(one)
+
+
+def _of_state(catalog: Catalog, delta: Delta, lookup: Lookup) -> Iterator[Violation]:
+    """What only the stored rows can show."""
+    for one in delta.tables.values():
+        yield from unique_violations(type_of(catalog, one), one, lookup)
+    yield from endpoint_violations(catalog, delta, lookup)
+    for edge in catalog.edges:
+        yield from cardinality_violations(edge, delta, lookup)
+
+
+def type_of(catalog: Catalog, one: TableDelta) -> Node | Edge:
+    """The type whose table a delta changes."""
+    kind, _, name = one.key.partition(":")
+    found: Node | Edge | None = catalog.node(name) if kind == "node" else catalog.edge(name)
+    if found is None:
+        raise LookupError(one.key)
+    return found

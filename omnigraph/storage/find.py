@@ -1,0 +1,119 @@
+"""Rows by the values of their columns, a whole batch of values at a time.
+
+Owns the choice between asking Lance and scanning: a long list of values is slower to ask for than
+the columns are to read. Blobs come as bytes, row ids and addresses when they are asked for.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from operator import and_
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.values import sha256_hex
+
+from .table import Table
+
+_ASKED = 256  # values that are always asked for
+_SHARE = 50  # rows that can be scanned in the time one more value takes to be asked for
+ROW_ID, ADDRESS = "_rowid", "_rowaddr"
+
+
+def find(
+    table: Table,
+    where: Mapping[str, pa.Array | Sequence[Any]],
+    columns: Sequence[str],
+    *,
+    places: bool = False,
+) -> pa.Table:
+    """Rows whose every named column has one of its values; `places` adds `_rowid` and `_rowaddr`.
+
+    A null is never found.
+    """
+    where = {name: _typed(table, name, values) for name, values in where.items()}
+    fewest = min(len(values) for values in where.values())
+    if fewest <= max(_ASKED, table.dataset.count_rows() // _SHARE):
+        tests = [pc.field(name).isin(values) for name, values in where.items()]
+        return read(table, columns, reduce(and_, tests), places=places)
+    return _sieve(table, where, columns, places)
+
+
+def read(
+    table: Table,
+    columns: Sequence[str],
+    where: pc.Expression | None = None,
+    *,
+    places: bool = False,
+) -> pa.Table:
+    """All rows, or those that pass a filter, with blobs as bytes."""
+    found: pa.Table = _scanner(table, columns, where, places).to_table()
+    return found
+
+
+def batches(
+    table: Table,
+    columns: Sequence[str],
+    where: pc.Expression | None = None,
+    *,
+    places: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """The same, batch by batch."""
+    yield from _scanner(table, columns, where, places).to_batches()
+
+
+def plain_values(values: pa.Array | Sequence[Any]) -> list[Any]:
+    """Values as JSON can hold them; `find` takes them back."""
+    if not isinstance(values, pa.Array):
+        return list(values)
+    counted = {"date32[day]": pa.int32(), "timestamp[ms, tz=UTC]": pa.int64()}
+    plain: list[Any] = values.cast(counted.get(str(values.type), values.type)).to_pylist()
+    return plain
+
+
+def digest(rows: pa.Table | str) -> str:
+    """What tells two answers apart, whatever the order of their rows."""
+    if isinstance(rows, str):
+        return rows
+    ordered = rows.sort_by([(name, "ascending") for name in rows.column_names])
+    sink = pa.BufferOutputStream()
+    bare = pa.schema([pa.field(one.name, one.type) for one in rows.schema])
+    with pa.ipc.new_stream(sink, bare) as writer:
+        writer.write_table(ordered.cast(bare).combine_chunks())
+    return sha256_hex(sink.getvalue().to_pybytes())
+
+
+def _typed(table: Table, name: str, values: pa.Array | Sequence[Any]) -> pa.Array:
+    kind = table.schema.field(name).type
+    return values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, kind)
+
+
+def _scanner(
+    table: Table, columns: Sequence[str], where: pc.Expression | None, places: bool
+) -> "pa.dataset.Scanner":
+    return table.dataset.scanner(
+        columns=list(columns),
+        filter=where,
+        with_row_id=places,
+        with_row_address=places,
+        blob_handling="all_binary",
+    )
+
+
+def _sieve(
+    table: Table, where: Mapping[str, pa.Array], columns: Sequence[str], places: bool
+) -> pa.Table:
+    """Scan, and keep what matches: memory holds the rows that are found, not those that are not."""
+    wanted = list(dict.fromkeys([*columns, *where]))
+    kept = [_matching(one, where) for one in batches(table, wanted, places=places)]
+    named = [*columns, *((ROW_ID, ADDRESS) if places else ())]
+    if not kept:
+        return read(table, columns, pc.scalar(False), places=places)
+    return pa.Table.from_batches(kept).select(named)
+
+
+def _matching(batch: pa.RecordBatch, where: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    for name, values in where.items():
+        batch = batch.filter(pc.is_in(batch.column(name), value_set=values, skip_nulls=True))
+    return batch
