@@ -1,0 +1,77 @@
+"""A change of ours under every kind of index: the index gives the answers of a scan."""
+
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from lance import LanceOperation as Op
+
+from omnigraph.storage import table as tables
+from omnigraph.storage.store import Store, open_store
+from omnigraph.storage.table import Table
+from tests.storage.test_lance_index_guards import INDEXES, ROWS, SCHEMA, row, truthful
+
+KINDS = [
+    pytest.param(kind, marks=() if kind in ("BITMAP", "BTREE") else pytest.mark.full)
+    for kind in INDEXES
+]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(str(tmp_path), durability="os")
+
+
+def indexed(store: Store, kind: str) -> Table:
+    """A table of ours with one indexed column, at a detached version."""
+    made = tables.create_table(store, "nodes/t", SCHEMA)
+    rows = pa.Table.from_pylist([row(f"r{n}", n) for n in range(ROWS)], schema=SCHEMA)
+    made = tables.commit(store, made, tables.stage_append(store, made, rows))
+    column, options = INDEXES[kind][0], {"num_partitions": 2} if kind == "IVF_FLAT" else {}
+    ids = [one.fragment_id for one in made.dataset.get_fragments()]
+    index = made.dataset.create_index_uncommitted(
+        column, kind, name="by_value", fragment_ids=ids, **options
+    )
+    if kind == "INVERTED":
+        index = made.dataset.merge_existing_index_segments([index])
+    base = made.dataset
+    named = lance.LanceDataset.commit(
+        base, Op.CreateIndex([index], []), read_version=base.version, detached=True
+    )
+    return Table(made.location, named)
+
+
+def changed(store: Store, table: Table) -> Any:
+    """One row replaced, one removed, one added, in one change."""
+    found = tables.find_rows(table, "id", ["r5", "r6"], ["id"]).to_pylist()
+    ids = {one["id"]: one["_rowid"] for one in found}
+    staged = tables.stage_change(
+        store,
+        table,
+        removed=[one["_rowaddr"] for one in found],
+        replaced=([ids["r5"]], pa.Table.from_pylist([row("r5", 5000)], schema=SCHEMA)),
+        added=pa.Table.from_pylist([row("new", 6000)], schema=SCHEMA),
+    )
+    return tables.commit(store, table, staged).dataset
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_after_a_change_the_index_tells_the_truth(store: Store, kind: str) -> None:
+    after = changed(store, indexed(store, kind))
+    assert INDEXES[kind][1](after, 5000, True) == {"r5"}
+    assert INDEXES[kind][1](after, 6000, True) == {"new"}
+    assert truthful(after, kind)
+
+
+def test_spelled_otherwise_it_would_answer_with_old_values(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, table = Op.Update, indexed(store, "BITMAP")
+
+    def rewriting(**parts: Any) -> Any:
+        return real(**{**parts, "update_mode": "rewrite_rows"})
+
+    monkeypatch.setattr(Op, "Update", rewriting)
+    assert not truthful(changed(store, table), "BITMAP")
