@@ -1,0 +1,209 @@
+"""Query texts on their way to the engine: read, wrapped, compiled once, called.
+
+Owns the cache of compiled queries, by text and schema, and what a caller may give as a query: text,
+a path, or a bare body. Values never become text: they are parameters, always.
+"""
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from enum import Enum
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from omnigraph.diagnostics import Diagnostic, Source, Span
+from omnigraph.errors import InputError, LanguageError, TypeCheckError, UsageError
+from omnigraph.lang.query.compile import CompiledQuery, compile_queries
+from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.schema.names import did_you_mean
+
+Query = str | PathLike[str]
+ANONYMOUS = "anonymous"
+_KEPT = 512
+_BARE = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)*(?:match|insert|update|delete)\b", re.DOTALL)
+_USED = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|\$([a-z_][A-Za-z0-9_]*)', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A text to compile; `shift` characters before the caller's own text are ours."""
+
+    text: str
+    name: str = "<query>"
+    shift: int = 0
+
+
+def read_query(source: Query, params: Mapping[str, Any]) -> Asked:
+    """The text that a caller means: given, in a file, or a bare body that becomes a query.
+
+    The parameters of a bare body are declared by the values they get.
+
+    >>> read_query("match { $p: Person  $p.age > $min } return { $p.name }", {"min": 30}).text
+    'query anonymous($min: I64) {match { $p: Person  $p.age > $min } return { $p.name }}'
+    """
+    if isinstance(source, str) and not _is_path(source):
+        asked = Asked(source)
+    else:
+        asked = _read(Path(source))
+    if _BARE.match(asked.text) is None:
+        return asked
+    used = {found[1] for found in _USED.finditer(asked.text) if found[1]}
+    given = (f"${name}: {type_of(value)}" for name, value in params.items() if name in used)
+    head = f"query {ANONYMOUS}({', '.join(given)}) {{"
+    # The body may end in a comment, which must not swallow the brace.
+    end = "\n}" if "//" in asked.text else "}"
+    return Asked(f"{head}{asked.text}{end}", asked.name, len(head))
+
+
+def _is_path(text: str) -> bool:
+    return text.endswith(".gq") and "\n" not in text and "{" not in text
+
+
+def _read(path: Path) -> Asked:
+    from omnigraph.lang.parsing import decode
+
+    try:
+        found = decode(path.read_bytes(), str(path))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", reason="unreadable") from error
+    return Asked(found.text, found.name)
+
+
+def type_of(value: Any) -> str:
+    """The type by which a value is declared when nothing else says it.
+
+    >>> type_of(1), type_of([1.5]), type_of(None), type_of(date(2024, 1, 1))
+    ('I64', '[F64]', 'String?', 'Date')
+    """
+    if isinstance(value, Enum):
+        return type_of(value.value)
+    for kind, name in _TYPES:
+        if isinstance(value, kind):
+            return name
+    if value is None:
+        return "String?"
+    if isinstance(value, list | tuple | set | frozenset):
+        found = {type_of(one) for one in value if one is not None} or {"String"}
+        return f"[{'F64' if found == {'I64', 'F64'} else min(found)}]"
+    if hasattr(value, "__len__"):  # an array of numpy or Arrow
+        return f"Vector({len(value)})"
+    return type_of(value.item()) if hasattr(value, "item") else "String"
+
+
+_TYPES: tuple[tuple[type, str], ...] = (
+    (bool, "Bool"),
+    (int, "I64"),
+    (float, "F64"),
+    (str, "String"),
+    (datetime, "DateTime"),
+    (date, "Date"),
+    (bytes, "Blob"),
+)
+
+
+class Compiled:
+    """Compiled texts, the least used dropped first. Shared by all handles of a process."""
+
+    def __init__(self, kept: int = _KEPT) -> None:
+        self._kept = kept
+        self._held: OrderedDict[tuple[str, str], tuple[CompiledQuery, ...]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(
+        self, asked: Asked, schema_hash: str, catalog: Callable[[], Catalog]
+    ) -> tuple[CompiledQuery, ...]:
+        """All queries of a text; compiled only when text or schema are new."""
+        key = (schema_hash, asked.text)
+        with self._lock:
+            found = self._held.get(key)
+            if found is not None:
+                self._held.move_to_end(key)
+                return found
+        with _in_their_text(asked):
+            made = compile_queries(asked.text, catalog(), asked.name)
+        with self._lock:
+            self._held[key] = made
+            while len(self._held) > self._kept:
+                self._held.popitem(last=False)
+        return made
+
+
+COMPILED = Compiled()
+
+
+def choose(queries: tuple[CompiledQuery, ...], name: str | None) -> CompiledQuery:
+    """The query that was asked for; a name is needed only when there are several."""
+    names = [one.name for one in queries]
+    if name is None:
+        if len(queries) == 1:
+            return queries[0]
+        told = f"one of {', '.join(names)}" if names else "there is no query in this text"
+        raise UsageError(reason=f"which query? {told}", hint="name the query")
+    found = next((one for one in queries if one.name == name), None)
+    if found is None:
+        raise InputError(f"there is no query '{name}' in this text", hint=did_you_mean(name, names))
+    return found
+
+
+def demand(query: CompiledQuery, kind: str) -> CompiledQuery:
+    """The query, if it reads (or changes) as the call says; else the refusal."""
+    if query.kind == kind:
+        return query
+    if kind == "read":
+        message, hint = f"'{query.name}' changes the graph", "use mutate for a change"
+    else:
+        message, hint = f"'{query.name}' only reads", "use query for a read"
+    raise TypeCheckError(message, hint=hint)
+
+
+@contextmanager
+def _in_their_text(asked: Asked) -> Iterator[None]:
+    """Findings about a wrapped body point into the body, as its author wrote it."""
+    try:
+        yield
+    except LanguageError as error:
+        if not asked.shift:
+            raise
+        text = Source(asked.name, asked.text[asked.shift : -1].removesuffix("\n"))
+        moved = [_moved(one, text, asked.shift) for one in error.diagnostics]
+        raise type(error)(diagnostics=moved, source=text) from None
+
+
+def _moved(one: Diagnostic, text: Source, shift: int) -> Diagnostic:
+    last = len(text.text)
+    start, end = (min(max(0, at - shift), last) for at in (one.start, one.end))
+    line, column = text.locate(start)
+    end = max(Span(start, end).end, start + 1)
+    return replace(one, start=start, end=end, line=line, column=column)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A query that was checked once and is called like a function.
+
+    It is compiled again only when the schema of the graph changes.
+    """
+
+    name: str
+    kind: str
+    params: Mapping[str, str]
+    description: str | None
+    _call: Callable[..., Any]
+    _explain: Callable[..., Any]
+
+    def __call__(self, /, **params: Any) -> Any:
+        """Run it: a read gives a `Result`, a change a `Receipt`."""
+        return self._call(params)
+
+    def explain(self, /, *, analyze: bool = False, **params: Any) -> Any:
+        """How it would run; with `analyze`, how it did."""
+        return self._explain(params, analyze)
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"${name}: {kind}" for name, kind in self.params.items())
+        return f"<Prepared {self.kind}: {self.name}({given})>"

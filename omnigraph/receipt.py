@@ -1,0 +1,108 @@
+"""What a write answers: which commit, how many entities, what was wrong with the input.
+
+Owns `Receipt` and `LoadReport`. They are facts about something that is over; nothing here can be
+called off.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from omnigraph.history.commit import Commit
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a write did. True when something changed.
+
+    >>> bool(Receipt(None, branch="main")), Receipt(None, {"Person": 2}, {"Knows": 1}).total
+    (False, 3)
+    """
+
+    commit: Commit | None
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    edges: Mapping[str, int] = field(default_factory=dict)
+    branch: str = "main"
+    branch_created: bool = False
+    elapsed: float = 0.0
+    ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    query_name: str | None = None
+    replayed: bool = False
+
+    def __bool__(self) -> bool:
+        return self.commit is not None
+
+    @property
+    def commit_id(self) -> str | None:
+        """The id of the commit, or None when nothing changed."""
+        return self.commit.id if self.commit is not None else None
+
+    @property
+    def total(self) -> int:
+        """How many nodes and edges in all."""
+        return sum(self.nodes.values()) + sum(self.edges.values())
+
+    @property
+    def affected_nodes(self) -> int:
+        """How many nodes."""
+        return sum(self.nodes.values())
+
+    @property
+    def affected_edges(self) -> int:
+        """How many edges."""
+        return sum(self.edges.values())
+
+    def __repr__(self) -> str:
+        counts = [f"{n} {name}" for part in (self.nodes, self.edges) for name, n in part.items()]
+        told = ", ".join(counts) or "nothing changed"
+        return f"<Receipt: {told} on {self.branch}, commit {self.commit_id}>"
+
+    def _repr_html_(self) -> str:
+        from omnigraph.notebook import facts_card
+
+        facts = {"commit": self.commit_id, "branch": self.branch, **self.nodes, **self.edges}
+        return facts_card("Receipt", facts)
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """One record that cannot be loaded: where it stands, what it is, and why."""
+
+    line: int | None
+    type: str | None
+    id: str | None
+    reason: str
+    property: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """All that is wrong with the input of a load; nothing was written.
+
+    True when nothing was wrong.
+    """
+
+    problems: tuple[BadRow, ...] = ()
+    left_out: int = 0
+
+    def __bool__(self) -> bool:
+        return not self.problems
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    def __iter__(self) -> Iterator[BadRow]:
+        return iter(self.problems)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Each problem as a dict."""
+        names = BadRow.__slots__
+        return [{name: getattr(one, name) for name in names} for one in self.problems]
+
+    def _repr_html_(self) -> str:
+        import pyarrow as pa
+
+        from omnigraph.notebook import table_card
+
+        rows = self.to_dicts()
+        return table_card(pa.Table.from_pylist(rows), f"{len(rows)} bad rows; nothing was written")

@@ -1,0 +1,60 @@
+"""Row: one row of a result, by name, by position, or by attribute."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+
+class Row(Mapping[str, Any]):
+    """A row: `row["p.name"]`, `row[0]`, and `row.name` while only one column ends so.
+
+    >>> row = Row(("p.name", "n"), ("Ada", 3))
+    >>> row["p.name"], row.name, row[1], dict(row)
+    ('Ada', 'Ada', 3, {'p.name': 'Ada', 'n': 3})
+    """
+
+    __slots__ = ("_names", "_values")
+
+    def __init__(self, names: Sequence[str], values: Sequence[Any]) -> None:
+        self._names = names
+        self._values = tuple(values)
+
+    def __getitem__(self, key: str | int) -> Any:
+        if isinstance(key, int):
+            return self._values[key]
+        try:
+            return self._values[self._names.index(key)]
+        except ValueError:
+            raise KeyError(key) from None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name in self._names:
+            return self[name]
+        last = [at for at, one in enumerate(self._names) if one.rpartition(".")[2] == name]
+        if len(last) == 1:
+            return self._values[last[0]]
+        why = "two columns end so" if last else f"the columns are {', '.join(self._names)}"
+        raise AttributeError(f"no column '{name}': {why}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __hash__(self) -> int:
+        return hash((tuple(self._names), self._values))
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(name.rpartition(".")[2] for name in self._names)]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Row, (self._names, self._values)
+
+    def __repr__(self) -> str:
+        return f"Row({', '.join(f'{n}={v!r}' for n, v in self.items())})"
+
+    def values(self) -> tuple[Any, ...]:  # type: ignore[override]
+        """The values, in the order of the columns."""
+        return self._values
