@@ -1,0 +1,120 @@
+"""One record of a load: `{"type": ...}` for a node, `{"edge": ...}` for an edge.
+
+Owns the rules of the envelope, for lines of JSON and for dicts alike. What is inside `data` is
+only asked for its names here; values are for `columns`.
+"""
+
+from typing import Any
+
+from omnigraph.errors import ClientError, InputError
+from omnigraph.lang.schema.catalog import Catalog, Edge, Node
+from omnigraph.lang.schema.names import did_you_mean
+
+from .intake import Intake, unknown_property
+
+_NODE = frozenset({"type", "data"})
+_EDGE = frozenset({"edge", "from", "to", "data"})
+_EMPTY: dict[str, Any] = {}
+
+
+def take(intake: Intake, line: int, record: Any, *, truncating: bool) -> None:
+    """Put a record on the shelf of its type, or write down why that is not possible."""
+    try:
+        if type(record) is not dict:
+            raise InputError(reason=f"expected one JSON object, got {_kind(record)}")
+        if "type" in record and "edge" not in record:
+            _node(intake, line, record, truncating)
+        else:
+            _edge(intake, line, record, truncating)
+    except ClientError as error:
+        named = record if isinstance(record, dict) else _EMPTY
+        name = named.get("type", named.get("edge"))
+        shown = name if isinstance(name, str) else None
+        intake.problems.add(placed(error, line), line, shown, _id(named))
+
+
+def placed(error: ClientError, line: int) -> ClientError:
+    """The same error, with the line among its facts."""
+    return type(error)(hint=error.hint, **{**error.details, "line": line})
+
+
+def _node(intake: Intake, line: int, record: dict[str, Any], truncating: bool) -> None:
+    name = _text(record, "type")
+    one = intake.ir.catalog.node(name)
+    if one is None:
+        raise _unknown("node", name, [each.name for each in intake.ir.catalog.nodes])
+    shelf = intake.shelf(one)
+    if not record.keys() <= _NODE:
+        shelf.truncated |= _truncation(record, _NODE, truncating)
+        return
+    shelf.add(line, _data(record, one, shelf.known))
+
+
+def _edge(intake: Intake, line: int, record: dict[str, Any], truncating: bool) -> None:
+    if "edge" not in record or "type" in record:
+        raise InputError(reason="a record has exactly one of 'type' and 'edge'")
+    name = _text(record, "edge")
+    one = _edge_type(intake.ir.catalog, name)
+    shelf = intake.shelf(one)
+    if not record.keys() <= _EDGE:
+        shelf.truncated |= _truncation(record, _EDGE, truncating)
+        return
+    data = _data(record, one, shelf.known)
+    shelf.add(line, data, (_text(record, "from"), _text(record, "to")))
+
+
+def _edge_type(catalog: Catalog, name: str) -> Edge:
+    found = catalog.edge_by_word(name)
+    if found is None:
+        raise _unknown("edge", name, [each.name for each in catalog.edges])
+    return found
+
+
+def _truncation(record: dict[str, Any], known: frozenset[str], truncating: bool) -> bool:
+    """Whether the record empties its type; any other member that is not known is refused."""
+    extra = next(name for name in record if name not in known)
+    if extra != "truncate":
+        raise InputError(reason=f"'{extra}' is no member of a record", member=extra)
+    if record["truncate"] is not True or len(record) != 2:
+        raise InputError(reason="'truncate' stands alone and is true", member=extra)
+    if not truncating:
+        raise InputError(reason="'truncate' is for mode overwrite", member=extra)
+    return True
+
+
+def _data(record: dict[str, Any], one: Node | Edge, known: frozenset[str]) -> dict[str, Any]:
+    data: Any = record.get("data", _EMPTY)
+    if type(data) is not dict:
+        raise InputError(reason=f"'data' must be an object, got {_kind(data)}", member="data")
+    if not data.keys() <= known:
+        error = unknown_property(one, data, known)
+        if error is not None:
+            raise error
+    if "id" in data and not isinstance(data["id"], str):
+        raise InputError(reason=f"'id' must be a string, got {_kind(data['id'])}", member="id")
+    return data
+
+
+def _text(record: dict[str, Any], name: str) -> str:
+    value = record.get(name)
+    if not isinstance(value, str):
+        got = _kind(value) if name in record else "nothing"
+        raise InputError(reason=f"'{name}' must be a string, got {got}", member=name)
+    return value
+
+
+def _unknown(kind: str, name: str, known: list[str]) -> InputError:
+    hint = did_you_mean(name, known)
+    return InputError(reason=f"there is no {kind} type '{name}'", hint=hint)
+
+
+def _id(record: dict[str, Any]) -> str | None:
+    data = record.get("data")
+    found = data.get("id") if isinstance(data, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean"}
+    numbers = {int: "a number", float: "a number", type(None): "null"}
+    return (names | numbers).get(type(value), type(value).__name__)

@@ -1,0 +1,170 @@
+"""Records that are not text: dicts, dataclasses, Arrow tables, frames of pandas and polars.
+
+Frames are taken by the Arrow interface that they offer; neither pandas nor polars is imported. A
+mapping names a type for each; without it every record says its type itself.
+"""
+
+import dataclasses
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.errors import ClientError, InputError
+from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.lang.schema.names import did_you_mean
+
+from .casts import cast_column
+from .envelope import placed, take
+from .intake import Intake, Shelf, unknown_property
+
+_ENDS = {"from": "src", "to": "dst"}
+
+
+def is_text(data: Any) -> bool:
+    """Whether an input is a path, a file or bytes, whose content is NDJSON."""
+    return isinstance(data, str | os.PathLike | bytes) or hasattr(data, "read")
+
+
+def take_records(intake: Intake, data: Any, *, truncating: bool) -> None:
+    """Take tables by type, or an iterable of records that say their types."""
+    if isinstance(data, Mapping):
+        for name, part in data.items():
+            _take_part(intake, type_named(intake, name), part)
+    elif _is_frame(data):
+        raise InputError("a table needs the name of its type", reason='give {"Type": table}')
+    elif isinstance(data, Iterable):
+        for number, record in enumerate(data, 1):
+            take(intake, number, _enveloped(intake, record), truncating=truncating)
+    else:
+        kind = type(data).__name__
+        raise InputError(f"cannot load {kind}", reason="expected a path, a file, records or tables")
+
+
+def type_named(intake: Intake, name: str) -> Node | Edge:
+    """The type of a name; the node wins when both exist."""
+    catalog = intake.ir.catalog
+    found: Node | Edge | None = catalog.node(name) or catalog.edge_by_word(name)
+    if found is None:
+        known = [one.name for one in catalog.nodes] + [one.name for one in catalog.edges]
+        raise InputError(reason=f"there is no type '{name}'", hint=did_you_mean(name, known))
+    return found
+
+
+def _take_part(intake: Intake, one: Node | Edge, part: Any) -> None:
+    shelf = intake.shelf(one)
+    if _is_frame(part):
+        _take_table(shelf, _table(part))
+        return
+    for number, record in enumerate(part, 1):
+        try:
+            _take_record(shelf, number, _fields(record))
+        except ClientError as error:
+            intake.problems.add(placed(error, number), number, one.name)
+
+
+def _take_record(shelf: Shelf, number: int, record: dict[str, Any]) -> None:
+    if not isinstance(shelf.type, Edge):
+        ends = None
+    else:
+        record = {_ENDS.get(name, name): value for name, value in record.items()}
+        ends = (_end(record.pop("src", None), "from"), _end(record.pop("dst", None), "to"))
+    error = unknown_property(shelf.type, record, shelf.known)
+    if error is not None:
+        raise error
+    shelf.add(number, record, ends)
+
+
+def _end(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        got = "nothing" if value is None else type(value).__name__
+        raise InputError(reason=f"'{name}' must be a string, got {got}", member=name)
+    return value
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    if isinstance(record, Mapping):
+        return dict(record)
+    if dataclasses.is_dataclass(record) and not isinstance(record, type):
+        return {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
+    raise InputError(reason=f"expected a dict or a dataclass, got {type(record).__name__}")
+
+
+def _enveloped(intake: Intake, record: Any) -> Any:
+    """A record with its envelope: dicts have one, the class of a dataclass names its type."""
+    if not dataclasses.is_dataclass(record) or isinstance(record, type):
+        return record
+    fields, name = _fields(record), type(record).__name__
+    if intake.ir.catalog.node(name) is not None:
+        return {"type": name, "data": fields}
+    renamed = {_ENDS.get(each, each): value for each, value in fields.items()}
+    ends = {"from": renamed.pop("src", None), "to": renamed.pop("dst", None)}
+    return {"edge": name, **ends, "data": renamed}
+
+
+def _is_frame(data: Any) -> bool:
+    marks = ("__arrow_c_stream__", "__arrow_c_array__", "to_arrow")
+    return any(hasattr(data, one) for one in marks) and not isinstance(data, pa.Array)
+
+
+def _table(part: Any) -> pa.Table:
+    if isinstance(part, pa.Table):
+        return part
+    if hasattr(part, "__arrow_c_stream__") or hasattr(part, "__arrow_c_array__"):
+        return pa.table(part)
+    return part.to_arrow()
+
+
+def _take_table(shelf: Shelf, table: pa.Table) -> None:
+    """Take columns as they are where they fit, and cast where nothing is lost."""
+    table = _ours(shelf, table)
+    faults: dict[int, ClientError] = {}
+    fault = faults.setdefault
+    columns: dict[str, pa.Array] = {}
+    for prop in shelf.type.properties:
+        given = _given(table, prop.name, shelf.defaults[prop.name])
+        columns[prop.name] = cast_column(prop, given, shelf.type.name, fault, shelf.limits)
+    if isinstance(shelf.type, Edge):
+        for name, column in _ENDS.items():
+            columns[column] = _end_column(table, column, name, faults)
+    ids = _given(table, "id", None).to_pylist()
+    columns["id"] = shelf.identify(_rows(columns, table.num_rows), ids, fault)
+    shelf.take_columns(columns, faults)
+
+
+def _ours(shelf: Shelf, table: pa.Table) -> pa.Table:
+    """The table with our names for its columns; a name that is not known is refused."""
+    edge = isinstance(shelf.type, Edge)
+    names = [_ENDS.get(name, name) if edge else name for name in table.column_names]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(reason=f"column '{twice}' is given twice")
+    known = shelf.known | ({"src", "dst"} if edge else set())
+    error = unknown_property(shelf.type, dict.fromkeys(names), known)
+    if error is not None:
+        raise error
+    return table.rename_columns(names)
+
+
+def _given(table: pa.Table, name: str, default: Any) -> pa.Array:
+    if name in table.column_names:
+        return table[name].combine_chunks()
+    return pa.array([default] * table.num_rows)
+
+
+def _end_column(
+    table: pa.Table, column: str, name: str, faults: dict[int, ClientError]
+) -> pa.Array:
+    made: list[str | None] = []
+    for at, value in enumerate(_given(table, column, None).to_pylist()):
+        try:
+            made.append(_end(value, name))
+        except InputError as error:
+            faults.setdefault(at, error)
+            made.append(None)
+    return pa.array(made, pa.string())
+
+
+def _rows(columns: dict[str, pa.Array], count: int) -> pa.Table:
+    return pa.table(columns) if columns else pa.table({"": pa.nulls(count)})

@@ -1,0 +1,97 @@
+"""Ids of entities: from the key, as given, or made.
+
+A key always spells the same id; an id that is given with a key must be exactly that one.
+"""
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import ClientError, InputError
+from omnigraph.ids import new_ulid
+from omnigraph.lang.schema.catalog import Node
+from omnigraph.lang.schema.ir import SchemaIR, key_order
+from omnigraph.values import PropertyType, ScalarType, entity_id, spell_float
+
+Fault = Callable[[int, ClientError], object]
+_WHOLE = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
+
+
+def key_ids(ir: SchemaIR, node: Node, rows: pa.Table, fault: Fault) -> pa.Array:
+    """The ids of keyed nodes; a null or empty key is told, and gives null."""
+    names = key_order(ir, node.name)
+    kinds = [_type_of(node, name) for name in names]
+    parts = [spelled(kind, rows[name]) for kind, name in zip(kinds, names, strict=True)]
+    if len(parts) == 1:
+        ids = parts[0]
+        bad = pc.or_kleene(pc.is_null(ids), pc.equal(ids, ""))
+        if not pc.any(bad).as_py():
+            return ids
+    return _one_by_one(names, parts, fault)
+
+
+def spelled(kind: PropertyType, column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """The canonical spelling of every value of a column."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if kind.scalar is ScalarType.STRING:
+        return column
+    if kind.scalar.is_float:
+        single = kind.scalar is ScalarType.F32
+        values = [v if v is None else spell_float(v, single=single) for v in column.to_pylist()]
+        return pa.array(values, pa.string())
+    if kind.scalar in _WHOLE:
+        column = column.cast(_WHOLE[kind.scalar])
+    return column.cast(pa.string())
+
+
+def given_ids(values: Sequence[object], fault: Fault) -> pa.Array:
+    """Ids as they were given, made where none was; what is no text is told."""
+    return pa.array([_given(at, value, fault) for at, value in enumerate(values)], pa.string())
+
+
+def agree(canonical: pa.Array, values: Sequence[object], fault: Fault) -> None:
+    """Tell of ids that were given and are not those of the key."""
+    for at, value in enumerate(values):
+        if value is None:
+            continue
+        expected = canonical[at].as_py()
+        if not isinstance(value, str):
+            fault(at, InputError(reason=f"id must be a string, got {type(value).__name__}"))
+        elif expected is not None and value != expected:
+            reason = f"id '{value}' is not the id of the key, '{expected}'"
+            fault(at, InputError(reason=reason))
+
+
+def _given(at: int, value: object, fault: Fault) -> str | None:
+    if value is None:
+        return new_ulid()
+    if isinstance(value, str) and value:
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            fault(at, InputError(reason="id is not Unicode text"))
+            return None
+        return value
+    what = "is empty" if value == "" else f"must be a string, got {type(value).__name__}"
+    fault(at, InputError(reason=f"id {what}"))
+    return None
+
+
+def _one_by_one(names: Sequence[str], parts: Sequence[pa.Array], fault: Fault) -> pa.Array:
+    text = [PropertyType(ScalarType.STRING)] * len(names)
+    found: list[str | None] = []
+    for at, values in enumerate(zip(*(one.to_pylist() for one in parts), strict=True)):
+        try:
+            found.append(entity_id(text, values, names))
+        except InputError as error:
+            fault(at, error)
+            found.append(None)
+    return pa.array(found, pa.string())
+
+
+def _type_of(node: Node, name: str) -> PropertyType:
+    prop = node.property(name)
+    assert prop is not None  # noqa: S101 - a catalog names only columns that exist
+    return prop.type

@@ -1,0 +1,179 @@
+"""Records of any type in any order become Arrow tables by type.
+
+Owns the gathering: records wait in a list until there are enough of them to be turned into
+columns, so that memory holds Arrow and not objects. Problems are told with the place of the record.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.errors import ClientError, InputError
+from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.rules.delta import Positions
+from omnigraph.storage.arrow import table_key, table_schema
+from omnigraph.storage.blobs import row_schema
+
+from .columns import Fault, column
+from .defaults import defaults_of
+from .ids import agree, given_ids, key_ids
+from .limits import LoadLimits, within
+from .problem import Problems
+
+_ENOUGH = 20_000  # records of one type that are turned into columns together
+Record = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Shelf:
+    """The records of one type."""
+
+    ir: SchemaIR
+    type: Node | Edge
+    problems: Problems
+    limits: LoadLimits
+    waiting: list[Record] = field(default_factory=list)
+    ends: list[tuple[str, str]] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    parts: list[pa.Table] = field(default_factory=list)
+    line_parts: list[Positions] = field(default_factory=list)
+    count: int = 0
+    truncated: bool = False
+    known: frozenset[str] = frozenset()
+    schema: pa.Schema = None
+    defaults: dict[str, Any] = field(default_factory=dict)
+    made: bool = True  # whether every id so far was made here, so that nobody else can have it
+
+    def __post_init__(self) -> None:
+        self.known = frozenset({"id", *(p.name for p in self.type.properties)})
+        self.schema = row_schema(table_schema(self.ir, self.type))
+        self.defaults = defaults_of(self.type)
+
+    def add(self, line: int, data: Record, ends: tuple[str, str] | None = None) -> None:
+        """Take one record; `data` has declared properties and perhaps an id."""
+        self.count += 1
+        within(f"entities for {table_key(self.type)}", self.count, self.limits.rows)
+        self.waiting.append(data)
+        self.lines.append(line)
+        if ends is not None:
+            self.ends.append(ends)
+        if len(self.waiting) >= _ENOUGH:
+            self.flush()
+
+    def take_columns(self, columns: dict[str, pa.Array], faults: dict[int, ClientError]) -> None:
+        """Take a whole table; its rows are numbered from 1."""
+        count = len(columns["id"])
+        self.count += count
+        within(f"entities for {table_key(self.type)}", self.count, self.limits.rows)
+        self._keep(columns, np.arange(1, count + 1, dtype=np.int64), faults)
+
+    def flush(self) -> None:
+        """Turn what waits into columns; records with a problem are left out."""
+        if not self.waiting:
+            return
+        waiting, ends, lines = self.waiting, self.ends, np.array(self.lines, np.int64)
+        self.waiting, self.ends, self.lines = [], [], []
+        faults: dict[int, ClientError] = {}
+        columns = self._columns(waiting, ends, faults)
+        self._keep(columns, lines, faults)
+
+    def _columns(
+        self, waiting: list[Record], ends: list[tuple[str, str]], faults: dict[int, ClientError]
+    ) -> dict[str, pa.Array]:
+        fault = faults.setdefault  # a record has one problem: the first that is found
+        name = self.type.name
+        made = {
+            prop.name: column(
+                prop,
+                [one.get(prop.name, self.defaults[prop.name]) for one in waiting],
+                name,
+                fault,
+                self.limits,
+            )
+            for prop in self.type.properties
+        }
+        if isinstance(self.type, Edge):
+            made["src"] = pa.array([one for one, _ in ends], pa.string())
+            made["dst"] = pa.array([one for _, one in ends], pa.string())
+        return {**made, "id": self.identify(pa.table(made), [w.get("id") for w in waiting], fault)}
+
+    def identify(self, rows: pa.Table, given: list[Any], fault: Fault) -> pa.Array:
+        """The ids of rows: from the key, as given, or made."""
+        if isinstance(self.type, Node) and self.type.key is not None:
+            self.made = False
+            ids = key_ids(self.ir, self.type, rows, fault)
+            agree(ids, given, fault)
+            return ids
+        self.made = self.made and all(one is None for one in given)
+        return given_ids(given, fault)
+
+    def _keep(
+        self, columns: dict[str, pa.Array], lines: Positions, faults: dict[int, ClientError]
+    ) -> None:
+        names = self.schema.names
+        rows = pa.table([columns[name] for name in names], names=names)
+        for at, error in sorted(faults.items()):
+            self.tell(error, int(lines[at]), rows["id"][at].as_py())
+        if faults:
+            good = np.ones(len(lines), bool)
+            good[list(faults)] = False
+            rows, lines = rows.filter(pa.array(good)), lines[good]
+        self.parts.append(rows.cast(self.schema))
+        self.line_parts.append(lines)
+
+    def tell(self, error: ClientError, line: int, id: str | None) -> None:
+        """Write a problem down with its place."""
+        self.problems.add(_placed(error, line, id, self.type), line, self.type.name, id)
+
+    def rows(self) -> pa.Table:
+        """All records as one table."""
+        self.flush()
+        return pa.concat_tables(self.parts) if self.parts else self.schema.empty_table()
+
+    def positions(self) -> Positions:
+        """Where each record stood."""
+        return np.concatenate(self.line_parts) if self.line_parts else np.zeros(0, np.int64)
+
+
+class Intake:
+    """The records of a load, by type."""
+
+    def __init__(self, ir: SchemaIR, problems: Problems, limits: LoadLimits) -> None:
+        self.ir = ir
+        self.problems = problems
+        self.limits = limits
+        self.shelves: dict[str, Shelf] = {}
+
+    def shelf(self, one: Node | Edge) -> Shelf:
+        """The shelf of a type."""
+        key = table_key(one)
+        found = self.shelves.get(key)
+        if found is None:
+            found = self.shelves[key] = Shelf(self.ir, one, self.problems, self.limits)
+        return found
+
+    def flush(self) -> None:
+        """Turn everything that waits into columns."""
+        for one in self.shelves.values():
+            one.flush()
+
+
+def unknown_property(one: Node | Edge, data: Record, known: frozenset[str]) -> InputError | None:
+    """The error of the first member that is no property of a type."""
+    for name in data:
+        if name not in known:
+            return InputError(reason=f"'{name}' is no property of {table_key(one)}", property=name)
+    return None
+
+
+def _placed(error: ClientError, line: int, id: str | None, one: Node | Edge) -> ClientError:
+    """The same error with line, type and id among its facts."""
+    facts = {**error.details, "line": line, "type_name": one.name}
+    if id is not None:
+        facts["entity_id"] = id
+    message = None if type(error).sentence.startswith("[line") else f"line {line}: {error.message}"
+    return type(error)(message, **facts)

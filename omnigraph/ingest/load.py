@@ -1,0 +1,178 @@
+"""Load: records of many types become one commit, or none.
+
+Owns the modes. The input is read once, before anything is decided about the state it lands on;
+what is decided is decided again on every newer state, from the same rows.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from omnigraph.errors import InputError, ReadSetConflict, UsageError
+from omnigraph.history.commit import Commit
+from omnigraph.history.line import Line
+from omnigraph.history.memory import Shown
+from omnigraph.history.plan import (
+    PublishPlan,
+    Requirement,
+    SameSchema,
+    Signature,
+    WriteTxn,
+)
+from omnigraph.history.publish import publish
+from omnigraph.history.schemas import read_schema
+from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.rules.check import check
+from omnigraph.rules.delta import Delta, Mode, TableDelta, written
+from omnigraph.rules.lookup import Committed
+
+from .files import lines_of
+from .frames import is_text, take_records
+from .intake import Intake, Shelf
+from .limits import LoadLimits
+from .ndjson import read_lines
+from .problem import Problem, Problems
+from .stage import stage
+
+LoadMode = Literal["append", "merge", "overwrite"]
+OnError = Literal["raise", "report"]
+MODES = ("append", "merge", "overwrite")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a load did: its commit, the records by type; or the problems that kept it from it."""
+
+    mode: LoadMode
+    commit: Commit | None = None
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    edges: Mapping[str, int] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """All records together."""
+        return sum(self.nodes.values()) + sum(self.edges.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The records of an input as changes of tables, and the schema they were read with."""
+
+    mode: LoadMode
+    schema_hash: str
+    ir: SchemaIR
+    delta: Delta
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """How a load treats its input: what a problem does, and how much it may bring."""
+
+    on_error: OnError = "raise"
+    limits: LoadLimits = field(default_factory=LoadLimits)
+
+
+def load(
+    line: Line,
+    data: Any,
+    mode: LoadMode,
+    *,
+    signature: Signature | None = None,
+    conditions: Sequence[Requirement] | None = None,
+    options: LoadOptions | None = None,
+) -> Loaded:
+    """Load NDJSON (a path, a file, bytes), records, or tables and frames by type, as one commit.
+
+    An input without records makes no commit. `conditions` are what the caller decided on; without
+    them an overwrite is strict about the tables as they are when it begins. With `on_error`
+    "report" all problems are collected and given back; nothing is written if there is one.
+    """
+    if mode not in MODES:
+        raise UsageError(reason=f"mode must be one of {', '.join(MODES)}, not '{mode}'")
+    options = options or LoadOptions()
+    report = options.on_error == "report"
+    problems = Problems()
+    parsed = parse(line, data, mode, problems, options)
+    unreadable = tuple(problems.found)
+    if conditions is None:
+        conditions = strict(line, parsed) if mode == "overwrite" else ()
+
+    def prepare(txn: WriteTxn) -> PublishPlan | None:
+        problems.found = list(unreadable)
+        return _prepare(txn, parsed, problems, report=report)
+
+    commit = publish(line, prepare, signature, conditions)
+    if problems.found:
+        return Loaded(mode, problems=tuple(problems.in_order()))
+    return Loaded(mode, commit, _named(parsed.counts, "node"), _named(parsed.counts, "edge"))
+
+
+def parse(
+    line: Line,
+    data: Any,
+    mode: LoadMode,
+    problems: Problems,
+    options: LoadOptions,
+) -> Parsed:
+    """Read an input; the first problem is raised, unless all are to be reported."""
+    row = line.base().state.schema
+    ir = read_schema(line.store, row).ir
+    limits, report = options.limits, options.on_error == "report"
+    intake = Intake(ir, problems, limits)
+    truncating = mode == "overwrite"
+    if is_text(data):
+        lines = lines_of(data, limits.line_bytes)
+        read_lines(intake, lines, truncating=truncating, report=report)
+    else:
+        take_records(intake, data, truncating=truncating)
+    intake.flush()
+    if not report:
+        problems.raise_first()
+    tables = {key: _table_delta(key, one, mode) for key, one in sorted(intake.shelves.items())}
+    counts = {key: one.count for key, one in sorted(intake.shelves.items())}
+    return Parsed(mode, row.hash, ir, Delta(tables), counts)
+
+
+def _table_delta(key: str, shelf: Shelf, mode: LoadMode) -> TableDelta:
+    how: Mode = "replace" if mode == "overwrite" else "upsert" if mode == "merge" else "insert"
+    if how != "replace" and shelf.made:
+        how = "fresh"
+    if shelf.truncated and shelf.count:
+        raise InputError(reason=f"{key} is emptied and filled by one input")
+    made = written(key, shelf.rows(), how, lines=shelf.positions(), records=True)
+    return replace(made, strict=mode == "append")
+
+
+def strict(line: Line, parsed: Parsed) -> tuple[Requirement, ...]:
+    """The tables that an overwrite replaces must stay as they are now."""
+    return (Shown(line.base().state.tables).strict(parsed.delta.tables),)
+
+
+def _prepare(
+    txn: WriteTxn, parsed: Parsed, problems: Problems, *, report: bool
+) -> PublishPlan | None:
+    schema = txn.base.state.schema.hash
+    if schema != parsed.schema_hash:
+        raise ReadSetConflict(member="schema", expected=parsed.schema_hash, actual=schema)
+    lookup = Committed(txn)
+    limit = None if report else 1
+    delta, found = check(parsed.ir.catalog, parsed.delta, lookup, limit=limit)
+    unread = bool(problems.found)
+    for one in found:
+        # An edge may only seem to lack its node when the line of the node could not be read.
+        if not (unread and one.rule in ("endpoint", "@card")):
+            problems.add_violation(one)
+    if problems.found and not report:
+        problems.raise_first()
+    if problems.found:
+        return None
+    needs = (SameSchema(schema), *lookup.requirements)
+    return stage(txn, delta, "load", needs)
+
+
+def _named(counts: Mapping[str, int], kind: str) -> dict[str, int]:
+    return {
+        key.partition(":")[2]: count for key, count in counts.items() if key.startswith(f"{kind}:")
+    }

@@ -1,0 +1,119 @@
+"""Strict NDJSON: one object per line, no member twice at any depth, sizes within limits.
+
+Owns what a line is. The reader of JSON keeps only the last of two members of one name; counting
+colons tells clean lines from others quickly, and only the others are read a second time.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from omnigraph.errors import ClientError, InputError
+
+from .envelope import placed, take
+from .intake import Intake
+from .limits import LoadLimits, within
+
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRUCTURE = b"{}[],:"
+_CHUNK = 20_000  # lines between two looks at what was wrong so far
+
+
+def read_lines(intake: Intake, lines: Iterable[bytes], *, truncating: bool, report: bool) -> None:
+    """Take every line of a text; without `report` the first problem ends it."""
+    for number, line in enumerate(lines, 1):
+        try:
+            record = parse_line(line, intake.limits)
+        except ClientError as error:
+            intake.problems.add(placed(error, number), number)
+        else:
+            if record is not None:
+                take(intake, number, record, truncating=truncating)
+        if not report and (intake.problems.found or not number % _CHUNK):
+            intake.flush()
+            intake.problems.raise_first()
+
+
+def parse_line(line: bytes, limits: LoadLimits) -> Any:
+    """The object of a line, or None for a blank one.
+
+    >>> parse_line(b'{"type": "A", "data": {"x": 1}}', LoadLimits())
+    {'type': 'A', 'data': {'x': 1}}
+    """
+    if len(line) > limits.slots or len(line) > limits.line_bytes:
+        _check_size(line, limits)
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        if not line.strip(b" \t\r\n"):
+            return None
+        raise InputError(reason=f"malformed JSON: {error.msg} at column {error.colno}") from None
+    if record is None:
+        raise InputError(reason="expected one JSON object, got null")
+    if line.count(b":") != _members(record):
+        _check_members(line, record)
+    return record
+
+
+def _check_size(line: bytes, limits: LoadLimits) -> None:
+    within("graph_batch_line_bytes", len(line), limits.line_bytes)
+    count = sum(line.count(mark) for mark in _STRUCTURE) + 1
+    if count > limits.slots:
+        bare = _STRINGS.sub(b"", line)
+        count = sum(bare.count(mark) for mark in _STRUCTURE) + 1
+        within("graph_batch_json_structural_slots", count, limits.slots)
+
+
+def _members(record: Any) -> int:
+    """Members of a record as it usually is: an object with one object inside."""
+    if type(record) is not dict:
+        return 0
+    data = record.get("data")
+    return len(record) + (len(data) if type(data) is dict else 0)
+
+
+def _check_members(line: bytes, record: Any) -> None:
+    """Refuse a member that is given twice.
+
+    Each member has one colon outside of strings. Without escapes, the colons of a line are those
+    of its members and those inside its strings: if what was read accounts for all, none was lost.
+    """
+    if b"\\" not in line and line.count(b":") == _colons(record):
+        return
+    try:
+        json.loads(line, object_pairs_hook=_distinct)
+    except _TwiceError as twice:
+        raise InputError(
+            reason=f"member '{twice.name}' is given twice", member=twice.name
+        ) from None
+    except RecursionError:
+        raise InputError(reason="the JSON is nested too deeply") from None
+
+
+def _colons(value: Any) -> int:
+    if type(value) is str:
+        return value.count(":")
+    if type(value) is dict:
+        return len(value) + sum(_colons(k) + _colons(v) for k, v in value.items())
+    if type(value) is list:
+        return sum(map(_colons, value))
+    return 0
+
+
+class _TwiceError(Exception):
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise _TwiceError(name)
+            seen.add(name)
+    return found
