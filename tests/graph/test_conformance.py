@@ -1,33 +1,52 @@
 """Every numbered case has a test, or a reason why there is none."""
 
-import re
-from pathlib import Path
+from collections import Counter
 
-CASES = Path(__file__).parents[1] / "cases" / "storage" / "conformance.txt"
+import pytest
+
+from tests.rig.lists import entries, missing
+
+CASES = "storage/conformance.txt"
 FATES = {"stands", "changed", "falls", "later"}
+VOLUMES = {"storage": 50, "branches": 60, "write-path": 54}
 
 
 def lines() -> list[tuple[str, int, str, str]]:
     """Volume, number, fate and test of every line."""
     found = []
-    for line in CASES.read_text().splitlines():
-        if not line.startswith("#"):
-            case, fate, test = line.split(" | ")
-            volume, number = case.split()
-            found.append((volume, int(number), fate.partition(":")[0], test))
+    for case, fate, test in entries(CASES):
+        volume, number = case.split()
+        found.append((volume, int(number), fate.partition(":")[0], test))
     return found
 
 
-def test_every_case_of_the_storage_format_is_there() -> None:
-    assert {number for volume, number, *_ in lines() if volume == "storage"} == set(range(1, 51))
+def counted() -> dict[str, Counter[str]]:
+    """How many cases of each volume stand, are changed, fall or come later."""
+    fates = {(volume, number): fate for volume, number, fate, _ in lines()}
+    return {
+        volume: Counter(fate for (other, _), fate in fates.items() if other == volume)
+        for volume in VOLUMES
+    }
 
 
-def test_every_case_has_a_test_or_a_reason(checkout: Path) -> None:
-    for _, _, fate, test in lines():
+@pytest.mark.parametrize(("volume", "cases"), VOLUMES.items())
+def test_every_case_is_there(volume: str, cases: int) -> None:
+    numbers = {number for other, number, *_ in lines() if other == volume}
+    assert numbers == set(range(1, cases + 1))
+
+
+def test_every_case_has_a_test_or_a_reason() -> None:
+    for *case, fate, test in lines():
         assert fate in FATES
-        path, _, name = test.partition("::")
         if fate in ("stands", "changed"):
-            source = (checkout / path).read_text()
-            assert re.search(rf"^def {name}\(", source, re.MULTILINE), test
+            assert not missing(test), (case, missing(test))
         else:
-            assert not name
+            assert test
+            assert "::" not in test
+
+
+def test_the_tests_are_counted() -> None:
+    for volume, fates in counted().items():
+        tests = fates["stands"] + fates["changed"]
+        print(f"{volume}: {tests} of {sum(fates.values())} are tests, {dict(fates)}")
+        assert tests + fates["falls"] + fates["later"] == VOLUMES[volume]

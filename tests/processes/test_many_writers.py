@@ -1,7 +1,8 @@
 """Many writers at once: every acknowledged write is there once, and nothing else is."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.log import Log
 from omnigraph.storage.store import open_store
 from tests.processes.conftest import Crew
-from tests.processes.crew import all_at_once
+from tests.processes.crew import Hand, all_at_once
 from tests.processes.deeds import Told, insert_many, lost_swaps
 from tests.rig.plugin import S3
 from tests.rig.writes import (
@@ -63,18 +64,23 @@ def test_eight_processes_on_one_branch(crew: Crew, tmp_path: Path) -> None:
     check_invariants(root)
 
 
-@pytest.mark.full
-@pytest.mark.timeout(1200)
-def test_eight_processes_on_one_branch_on_s3(s3: S3) -> None:
-    from tests.processes.crew import Hand
-
-    init_small(s3.url)
-    hands = [Hand() for _ in range(8)]  # a new crew, which knows where this server is
+@contextmanager
+def _fresh_crew() -> Iterator[Crew]:
+    """Eight hands that know where the server of this test is."""
+    hands = [Hand() for _ in range(8)]
     try:
-        _on_one_branch(lambda count: hands[:count], s3.url, 8, 50)
+        yield lambda count: hands[:count]
     finally:
         for hand in hands:
             hand.dismiss()
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1200)
+def test_eight_processes_on_one_branch_on_s3(s3: S3) -> None:
+    init_small(s3.url)
+    with _fresh_crew() as crew:
+        _on_one_branch(crew, s3.url, 8, 50)
 
 
 def _on_many_branches(crew: Crew, root: str, writers: int, count: int) -> None:
@@ -84,7 +90,9 @@ def _on_many_branches(crew: Crew, root: str, writers: int, count: int) -> None:
         branches.create_branch(store, name, branches.open_line(store, "main"))
     args = [(root, name, f"w{n}", count) for n, name in enumerate(names)]
     told: list[Told] = all_at_once(crew(writers), insert_many, args)
-    assert [(one.conflicts, one.lost) for one in told] == [(0, 0)] * writers
+    conflicts, lost = sum(one.conflicts for one in told), sum(one.lost for one in told)
+    print(f"{writers} branches x {count}: {conflicts} conflicts, {lost} lost swaps")
+    assert (conflicts, lost) == (0, 0)
     for n, name in enumerate(names):
         assert sorted(read_branch(line_at(root, name))[PERSON]) == sorted(
             (f"w{n}-{i}", 1) for i in range(count)
@@ -99,6 +107,14 @@ def test_writers_of_different_branches_never_meet(crew: Crew, tmp_path: Path) ->
 @pytest.mark.full
 def test_eight_writers_of_different_branches_never_meet(crew: Crew, tmp_path: Path) -> None:
     _on_many_branches(crew, str(tmp_path / "g"), 8, 50)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1200)
+def test_eight_writers_of_different_branches_never_meet_on_s3(s3: S3) -> None:
+    with _fresh_crew() as crew:
+        _on_many_branches(crew, s3.url, 8, 50)
+    check_invariants(s3.url)
 
 
 def _threads(root: str, threads: int, count: int) -> list[Commit]:
@@ -121,6 +137,7 @@ def _threads(root: str, threads: int, count: int) -> list[Commit]:
     for one in workers:
         one.join()
     assert failed == []
+    print(f"{threads} threads x {count}: 0 conflicts, {lost_swaps(line)} lost swaps")
     assert lost_swaps(line) == 0
     return done
 

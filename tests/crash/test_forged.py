@@ -1,0 +1,56 @@
+"""A state that names what is not there: recovery says so, keeps everything, and guesses nothing."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from omnigraph import graph as graphs
+from omnigraph.errors import OmnigraphError, StorageError
+from omnigraph.history import intent as intents
+from omnigraph.history.audit import list_outcomes
+from omnigraph.history.line import Line
+from tests.crash.matrix import overdue
+from tests.crash.verbs import make_start
+from tests.rig.invariants import check_invariants, files
+from tests.rig.writes import PERSON, append, line_at, read_branch, write
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A graph with a confirmed operation whose owner is gone."""
+    # A copy: nobody in this process holds anything of it.
+    return Path(shutil.copytree(make_start("confirmed", tmp_path), tmp_path / "copy"))
+
+
+def _version(line: Line) -> Path:
+    entry = line.refresh().state.tables[PERSON]
+    return Path(
+        line.store.root.path, entry.location, "_versions", f"d{entry.lance_version}.manifest"
+    )
+
+
+def test_recovery_on_a_version_that_is_gone_stops_and_keeps_the_operation(root: Path) -> None:
+    line = line_at(root)
+    path = _version(line)
+    body = path.read_bytes()
+    path.unlink()
+    head = line.base().state.head
+    with overdue(), pytest.raises(OmnigraphError) as caught:
+        graphs.open(root, durability="os")
+    assert isinstance(caught.value, StorageError)
+    assert (caught.value.kind, caught.value.effect) == ("not_found", "none")
+    print(caught.value, caught.value.hint)
+    assert len(intents.listing(line.store).pending) == 1
+    assert line.refresh().state.head == head
+    assert list_outcomes(line.store) == []
+    before = files(line.store)
+    assert graphs.open(root, read_only=True).log()
+    assert files(line.store) == before
+    # Put back, it goes on.
+    path.write_bytes(body)
+    with overdue():
+        graphs.open(root, durability="os")
+    assert ("new", 7) in read_branch(line)[PERSON]
+    assert write(line, append({"next": 1})) is not None
+    check_invariants(root)
