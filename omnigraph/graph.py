@@ -286,13 +286,13 @@ def init(  # noqa: PLR0913 - all but two are named, and seldom given
     store = open_store(os.fspath(uri), durability=durability, options=storage_options)
     contract = Contract(text, new_identity(catalog, ids.new_ulid()))
     try:
-        init_graph(store, contract, force=force, actor=actor)
+        line = init_graph(store, contract, force=force, actor=actor)
     except AlreadyExists:
         if not exist_ok or not manifest_exists(store):
             raise
         there = open(uri, actor=actor, durability=durability, storage_options=storage_options)
         return _same_schema(there, catalog)
-    return Graph(store, branches.open_line(store, MAIN), actor=actor)
+    return Graph(store, line, actor=actor)
 
 
 def open(

@@ -26,7 +26,7 @@ from omnigraph.storage.torn import TornError
 from . import intent as intents
 from . import names, refs
 from .intent import Intent
-from .line import Line, line_of
+from .line import Line, ReplacedError, line_of
 from .log import Log
 from .manifest import (
     Opened,
@@ -56,7 +56,12 @@ def open_line(store: Store, name: str) -> Line:
     """
     ref = refs.find_ref(store, names.clean(name))
     line = line_of(store, ref.name, ref.ulid)
-    if _newest(line).state.head.closed:
+    try:
+        newest = _newest(line)
+    except ReplacedError:  # what this process knew was another graph
+        line = line_of(store, ref.name, ref.ulid)
+        newest = _newest(line)
+    if newest.state.head.closed:
         if not store.effects.read_only:
             refs.release(store, ref)
         raise BranchNotFound(f"no branch '{ref.name}'", branch=ref.name)

@@ -27,6 +27,7 @@ from omnigraph.storage.table import create_table
 
 from . import refs
 from .commit import Commit, SchemaRow, TableEntry
+from .line import Line, end_lines, line_of
 from .manifest import Opened, create_manifest, manifest_exists, read_manifest
 from .schemas import Contract, write_schema
 from .state import Head, State
@@ -36,7 +37,7 @@ PROBED = "this store was probed: of several creators of one name exactly one win
 
 def init_graph(
     store: Store, contract: Contract, *, force: bool = False, actor: str | None = None
-) -> Opened:
+) -> Line:
     """Make a graph at an empty root. `force` takes over the claim of an init that was cut off."""
     _check_directories(contract.ir)
     if manifest_exists(store):
@@ -49,13 +50,17 @@ def init_graph(
     with reported("none"):
         tables = _create_tables(store, contract.ir, commit_id)
         schema = write_schema(store, contract)
+    end_lines(store)  # whatever this process knew of the place is over
     opened = _create_first(store, _genesis(commit_id, tables, schema, actor))
+    line = line_of(store, layout.MAIN, layout.MAIN)
+    line.advance(opened)
     try:
         store.objects.remove(layout.CLAIM)
+        line.refresh()
     except Exception as error:
-        reason = "the claim could not be removed"
+        reason = "it could not be looked at, or the claim could not be removed"
         raise InitializationCommitted(uri=store.root.uri, reason=reason) from error
-    return opened
+    return line
 
 
 def _check_directories(ir: SchemaIR) -> None:

@@ -1,7 +1,8 @@
 """One branch as this process knows it: its newest known state, and whose turn it is to write.
 
 Owns the memory of states and the fair queue of writers. It saves requests and avoids lost swaps
-between threads; against other processes only the swap itself decides.
+between threads; against other processes only the swap itself decides. What it knows belongs to one
+graph: when its root is removed and made again, the line ends, whatever the numbers say.
 """
 
 import threading
@@ -11,13 +12,22 @@ from contextlib import contextmanager
 from weakref import WeakValueDictionary
 
 from omnigraph import ids
+from omnigraph.errors import HistoryReclaimed, ReadSetConflict
 from omnigraph.storage.store import Store
 
+from .log import Log
 from .manifest import Opened, is_newest, read_manifest
 
 # By root, branch, and what a store promises and may do: nobody writes by the leave of another.
 _lines: "WeakValueDictionary[tuple[str, int, str, str, bool], Line]" = WeakValueDictionary()
 _registry = threading.Lock()
+
+
+class ReplacedError(ReadSetConflict):
+    """The graph of a line is gone: its root was removed, and another graph may stand there."""
+
+    code = "ReadSetConflict"
+    hint = "the handle is of no use any more: open it again, and look what is there"
 
 
 class Line:
@@ -29,36 +39,49 @@ class Line:
         self.ulid = ulid
         # What is done before a write: who opens for writing puts the look for cut-off work here.
         self.tend: Callable[[], object] = _nothing
+        self.ended = False
         self._opened: Opened | None = None
         self._waiting: deque[threading.Event] = deque()
         self._queue = threading.Lock()
 
     def base(self) -> Opened:
         """The newest state this process knows; read when it knows none."""
-        opened = self._opened
+        opened = None if self.ended else self._opened
         return opened if opened is not None else self.reload()
 
     def reload(self) -> Opened:
         """Read the newest state. What another thread learned meanwhile is not forgotten again."""
         before = self._opened
-        read = read_manifest(self.store, self.ulid)
-        with self._queue:
-            now = self._opened
-            if now is before or now is None or now.version < read.version:
-                self._opened = now = read
-        return now
+        read = None if self.ended else read_manifest(self.store, self.ulid)
+        if read is None or (before is not None and not self._continues(before, read)):
+            self.ended = True
+            raise ReplacedError(
+                f"the graph at {self.store.root.uri} was replaced since it was opened",
+                member="graph",
+            )
+        return self.advance(read)
+
+    def _continues(self, before: Opened, now: Opened) -> bool:
+        """Whether a state comes after one that was known: it has that head in its log."""
+        try:
+            head = before.state.head.commit_id
+            return Log(self.store, now.state).find(head) is not None
+        except HistoryReclaimed:  # pieces of the log were merged and collected meanwhile
+            return True
 
     def refresh(self) -> Opened:
         """The newest state there is: one listing when nothing moved."""
-        opened = self._opened
+        opened = None if self.ended else self._opened
         if opened is not None and is_newest(opened):
             return opened
         return self.reload()
 
-    def advance(self, opened: Opened) -> None:
-        """Remember an acknowledged state."""
+    def advance(self, opened: Opened) -> Opened:
+        """Remember a state that was acknowledged or read, unless a newer one is known: that one."""
         with self._queue:
-            self._opened = opened
+            if self._opened is None or self._opened.version < opened.version:
+                self._opened = opened
+            return self._opened
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -96,6 +119,14 @@ def line_of(store: Store, name: str, ulid: str) -> Line:
         root, effects = store.root, store.effects
         key = (root.identity, root.access, ulid, store.durability, effects.read_only)
         found = _lines.get(key)
-        if found is None:
+        if found is None or found.ended:
             found = _lines[key] = Line(store, name, ulid)
         return found
+
+
+def end_lines(store: Store) -> None:
+    """End whatever this process remembers of a root: a new graph is about to be made there."""
+    with _registry:
+        for (identity, *_), line in list(_lines.items()):
+            if identity == store.root.identity:
+                line.ended = True

@@ -45,7 +45,7 @@ def read_manifest(store: Store, ulid: str = layout.MAIN, version: int | None = N
     """The state of a branch, newest or at a manifest version: one listing and two reads."""
     location = layout.manifest_directory(ulid)
     try:
-        cell = cells.open_cell(store, location, version)
+        cell = cells.open_cell(store, location, version, reused=ulid == layout.MAIN)
     except FileNotFoundError as error:
         raise GraphNotInitialized(f"no graph at {store.root.uri}") from error
     except StorageError as error:
@@ -85,8 +85,23 @@ def swap_state(store: Store, base: Opened, state: State) -> Opened:
 
 
 def is_newest(opened: Opened) -> bool:
-    """Whether no newer version exists: the look before an acknowledgement."""
-    return cells.newest(opened.cell) == opened.version
+    """Whether no newer version exists: the look before an acknowledgement, one listing.
+
+    Not so either when the root was made again since: a swap that landed there is taken back.
+    """
+    cell = opened.cell
+    if cells.newest(cell) != opened.version:
+        return False
+    if cell.base is not None and cell.store.objects.read(opened.state.schema.location) is None:
+        # Nothing stands below the swap: no cleanup takes the schema, so the root was removed.
+        cells.withdraw(cell)
+        return False
+    return True
+
+
+def secure(opened: Opened) -> None:
+    """Let a state that others may have written survive a power loss, before it is answered for."""
+    cells.secure(opened.cell)
 
 
 def check_stamp(stamp: str | None) -> None:

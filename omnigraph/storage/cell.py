@@ -1,10 +1,11 @@
 """A small dataset of one fragment that is read whole and swapped whole, by strict compare-and-swap.
 
 Owns the only operation in Lance that is strict about its base version, the proof that a swap is
-still the newest, and the format stamp. It does not know what the rows mean.
+still the newest and stands on its base, and the format stamp. It does not know what the rows mean.
+A version number alone proves nothing: a root can be removed, and made again with the same numbers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,12 +17,16 @@ from lance.dataset import Transaction
 from lance.fragment import write_fragments
 
 from omnigraph import ids
-from omnigraph.errors import InternalError
+from omnigraph.errors import InternalError, StorageError
 
+from .failures import storage_failure
 from .layout import STAMP, STAMP_KEY
+from .objects import Found
 from .store import Store
 
 _FORMAT: Literal["2.2"] = "2.2"
+_LAST = (1 << 64) - 1
+_SHOWN = 16  # versions that a look is shown, the newest first
 
 
 class LostSwap(Exception):  # noqa: N818 - caught by the publish loop, never by a caller
@@ -32,12 +37,31 @@ class UnsureSwap(Exception):  # noqa: N818 - caught by the publish loop, never b
     """The store did not say whether the swap happened; the newest state must be asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A cell at one version."""
+class UnsyncedError(StorageError):
+    """A version is there, and it is not known whether it would survive a power loss.
 
+    Syncing again proves nothing: after a failure a disk may forget what it could not write.
+    """
+
+    code = "StorageError"
+    effect = "unknown"
+    hint = "look at the disk; then read, to see whether the write is there"
+
+
+@dataclass(slots=True, eq=False)
+class Cell:
+    """A cell at one version.
+
+    `mark` tells the object of this version from any other that may get its name. It is learned at
+    the first look: as it is listed when it is empty, after reading the object when it is None.
+    `base` is what a swap replaced, until a look has seen it in its place.
+    """
+
+    store: Store
     location: str
     dataset: Any
+    base: "Cell | None" = None
+    mark: str | None = ""
 
     @property
     def version(self) -> int:
@@ -64,8 +88,9 @@ def create_cell(store: Store, location: str, rows: pa.Table) -> Cell:
     """
     stamped = rows.replace_schema_metadata({STAMP_KEY: str(STAMP)})
     dataset = store.effects.run("create", location, lambda: _create(store, location, stamped))
-    _sync(store, location, dataset)
-    return Cell(location, dataset)
+    made = Cell(store, location, dataset)
+    secure(made)
+    return made
 
 
 def _create(store: Store, location: str, rows: pa.Table) -> Any:
@@ -90,47 +115,135 @@ def _create(store: Store, location: str, rows: pa.Table) -> Any:
     )
 
 
-def open_cell(store: Store, location: str, version: int | None = None) -> Cell:
-    """A cell at its newest version, or at a given one."""
-    return Cell(location, store.open(location, version))
+def open_cell(
+    store: Store, location: str, version: int | None = None, *, reused: bool = False
+) -> Cell:
+    """A cell at its newest version, or at a given one.
+
+    Of a place whose name may be used again after its removal (`reused`) the first look reads the
+    version once more; then, and at all other places, listings are enough.
+    """
+    dataset = store.open(location, version)
+    return Cell(store, location, dataset, mark=None if reused else "")
 
 
 def swap(store: Store, cell: Cell, rows: pa.Table) -> Cell:
     """Replace all rows, if and only if `cell` is the newest version.
 
-    Raises `LostSwap` when it is not, `UnsureSwap` when the store gave no answer.
+    Raises `LostSwap` when it is not, `UnsureSwap` when the store gave no answer, `UnsyncedError`
+    when it happened and the disk did not say that it would survive a power loss.
     """
     fragments = store.effects.run("state", cell.location, lambda: _write(store, cell, rows))
     store.sync(*(f"{cell.location}/data/{one.path}" for f in fragments for one in f.files))
     # The base's own schema: a plain Arrow schema would drop the stamp.
     operation = LanceOperation.Overwrite(cell.dataset.lance_schema, fragments)
     transaction = Transaction(cell.version, operation, uuid=_uuid())
+    if store.root.local and not _in_line(cell, _listed(cell)):
+        raise LostSwap  # on a disk the look is free, so it comes first, too
     try:
         dataset = store.effects.run(
             "publish", cell.location, lambda: _commit(store, cell, transaction)
         )
-        _sync(store, cell.location, dataset)
     except CommitConflictError as error:
         raise LostSwap from error
     except BaseException as error:
         # Also when the caller was interrupted: whether the swap happened must be asked first.
         raise UnsureSwap(str(error)) from error
-    swapped = Cell(cell.location, dataset)
+    swapped = Cell(store, cell.location, dataset, base=cell)
     if swapped.stamp != cell.stamp:
         raise InternalError("the format stamp was lost by a publish")
+    _secure_swap(swapped)
     return swapped
 
 
+def secure(cell: Cell) -> None:
+    """Let a version survive a power loss, whoever wrote it, before anybody is told of it."""
+    try:
+        cell.store.sync(*files_of(cell))
+    except OSError as error:
+        raise _unsynced(error) from error
+
+
+def _secure_swap(cell: Cell) -> None:
+    try:
+        cell.store.sync(_version_name(cell))
+    except OSError as error:
+        if not isinstance(error, FileNotFoundError):
+            raise _unsynced(error) from error
+        raise UnsureSwap("the version is gone again") from error
+    except BaseException as error:
+        raise UnsureSwap(str(error)) from error
+
+
+def _unsynced(error: OSError) -> UnsyncedError:
+    return UnsyncedError(
+        "the write is there, but the disk did not say that it would survive a power loss",
+        kind=storage_failure(error).kind,
+        reason=error.strerror,
+    )
+
+
 def newest(cell: Cell) -> int:
-    """The newest version number there is now: one listing."""
-    return int(cell.dataset.latest_version)
+    """The newest version number there is now: one listing. 0 when these are not its versions.
+
+    Then the root was removed and made again; a swap that landed there is taken back.
+    """
+    listed = _listed(cell)
+    if not _in_line(cell.base or cell, listed):
+        withdraw(cell)
+        return 0
+    if cell.base is not None and cell.base.version in listed and cell.version in listed:
+        cell.base, cell.mark = None, listed[cell.version].mark
+    return max(listed, default=0)
+
+
+def withdraw(cell: Cell) -> None:
+    """Take a swap back that does not stand on its base, and of which nobody was told."""
+    name = _version_name(cell)
+    if cell.base is not None and _holds(cell, name):
+        cell.store.objects.remove(name)
+
+
+def _listed(cell: Cell) -> Mapping[int, Found]:
+    """The newest versions there are now, by number: their names count downwards."""
+    found = cell.store.objects.first(f"{cell.location}/_versions", _SHOWN)
+    names = {one.name.rpartition("/")[2].removesuffix(".manifest"): one for one in found}
+    return {_LAST - int(name): one for name, one in names.items() if name.isdecimal()}
+
+
+def _in_line(cell: Cell, listed: Mapping[int, Found]) -> bool:
+    """Whether the versions that are listed can be those that a cell belongs to.
+
+    Old versions are removed from the oldest on: one that is gone has none below it.
+    """
+    found = listed.get(cell.version)
+    if found is None:
+        return not any(version < cell.version for version in listed)
+    if cell.mark not in ("", found.mark) and not _holds(cell, found.name):
+        return False
+    cell.mark = found.mark or None
+    return True
+
+
+def _holds(cell: Cell, name: str) -> bool:
+    """Whether an object is the version that a cell was read from: it names the same fragment."""
+    body = cell.store.objects.read(name)
+    return body is not None and all(path.encode() in body for path in _fragment_files(cell))
+
+
+def _fragment_files(cell: Cell) -> list[str]:
+    fragments = [one.metadata for one in cell.dataset.get_fragments()]
+    return [str(one.path) for fragment in fragments for one in fragment.files]
 
 
 def files_of(cell: Cell) -> tuple[str, ...]:
     """The files that one version consists of; the one that makes it readable comes last."""
-    fragments = [one.metadata for one in cell.dataset.get_fragments()]
-    data = [f"{cell.location}/data/{one.path}" for f in fragments for one in f.files]
-    return (*data, f"{cell.location}/_versions/{(1 << 64) - 1 - cell.version:020}.manifest")
+    data = [f"{cell.location}/data/{path}" for path in _fragment_files(cell)]
+    return (*data, _version_name(cell))
+
+
+def _version_name(cell: Cell) -> str:
+    return f"{cell.location}/_versions/{_LAST - cell.version:020}.manifest"
 
 
 def _write(store: Store, cell: Cell, rows: pa.Table) -> list[Any]:
@@ -155,7 +268,3 @@ def _commit(store: Store, cell: Cell, transaction: Transaction) -> Any:
 def _uuid() -> str:
     digits = ids.nonce()
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-
-
-def _sync(store: Store, location: str, dataset: Any) -> None:
-    store.sync(f"{location}/_versions/{(1 << 64) - 1 - dataset.version}.manifest")

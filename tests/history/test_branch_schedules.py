@@ -15,6 +15,7 @@ from omnigraph.history.log import Log
 from omnigraph.history.manifest import create_manifest, read_manifest, swap_state
 from omnigraph.history.plan import Signature
 from omnigraph.history.snapshot import find_commit
+from omnigraph.storage import cell as cells
 from omnigraph.storage import layout
 from omnigraph.storage.cell import LostSwap
 from omnigraph.storage.store import Store, open_store
@@ -84,6 +85,7 @@ def test_a_stale_writer_does_not_reach_the_next_branch_of_that_name(root: Path) 
 def test_in_a_directory_of_the_same_name_it_would(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(cells, "_in_line", lambda *_: True)
     line = apart(root, "f")
     write(line, append({"old": 1}))
     real = branches._intent
