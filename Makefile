@@ -38,8 +38,9 @@ check: $(READY) ## Format, lint, types, layers, dependencies
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/deptry omnigraph
 
-bench: $(READY) ## Measure the start-up of the command line
+bench: $(READY) ## Measure start-up, and what storage asks of S3 and how long that takes
 	$(BIN)/python bench/startup.py
+	$(BIN)/python -m bench.requests 100
 
 docs: $(READY) ## Regenerate the reference pages and check every link
 	$(BIN)/python scripts/make_docs.py
