@@ -1,10 +1,11 @@
 """A copy of a whole graph: every branch and its history, while others write.
 
 Each branch is copied as it was at one moment. States are read first and their files listed after
-that, so that all they name is there; what makes the copy readable, the manifest of main, is last.
+that; then the copy is proved to hold all that they name. What makes it readable, the manifest of
+main, is last.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from omnigraph import ids
@@ -14,15 +15,17 @@ from omnigraph.errors import (
     GraphNotInitialized,
     InitializationClaimed,
     InputError,
+    StorageError,
 )
 from omnigraph.storage import layout
 from omnigraph.storage.cell import files_of
 from omnigraph.storage.probe import probe_create_if_absent
-from omnigraph.storage.store import Store
+from omnigraph.storage.store import Store, version_names
 from omnigraph.storage.transfer import transfer
 
 from . import refs
 from .manifest import Opened, read_manifest
+from .proof import what_lacks
 
 # Immutable objects that states name; intents, leases and claims belong to running processes.
 _DATA = ("nodes", "edges", layout.SCHEMAS, layout.COMMITS, layout.AUDIT)
@@ -67,7 +70,8 @@ def copy_graph(
     carrying = _Carrying(source, target, progress or (lambda *_: None))
     for _ in range(_ATTEMPTS):
         branches = _capture(source)
-        if carrying.data() and carrying.states(branches):
+        carrying.forget_names({one.ref for one in branches})
+        if carrying.data() and carrying.proved(branches) and carrying.states(branches):
             target.objects.remove(layout.CLAIM)
             names = tuple(sorted(one.name for one in branches))
             return Copied(names, len(carrying.sizes), sum(carrying.sizes.values()))
@@ -108,6 +112,15 @@ def _branch(source: Store, name: str, number: int) -> list[_Captured]:
     return [] if opened.state.head.closed else [_Captured(name, opened, ref)]
 
 
+def _damaged(source: Store, names: Sequence[str]) -> StorageError:
+    return StorageError(
+        f"files of {source.root.uri} are missing, {names[0]} among them; the copy cannot be opened",
+        kind="not_found",
+        effect="none",
+        hint="restore the source from another copy; remove what was copied",
+    )
+
+
 class _Carrying:
     """One copy under way: what was carried, with its size."""
 
@@ -115,6 +128,13 @@ class _Carrying:
         self.source, self.target, self.progress = source, target, progress
         self.sizes: dict[str, int] = {}
         self._done = self._total = 0
+        self._lost: object = None
+
+    def forget_names(self, kept: Set[str | None]) -> None:
+        """Remove names that an earlier attempt carried, of branches that are not there any more."""
+        for name in [one for one in self.sizes if one.startswith(f"{layout.REFS}/")]:
+            if name not in kept:
+                self._drop(name)
 
     def data(self) -> bool:
         """Carry everything that states name; False when something vanished."""
@@ -124,6 +144,23 @@ class _Carrying:
         self._total += sum(wanted.values())
         return self._carry(wanted)
 
+    def proved(self, branches: Sequence[_Captured]) -> bool:
+        """Whether all that the states name was carried; what is left of the past goes.
+
+        What a head lacks was taken since it was read, and a newer head lacks it no more. When it
+        is the same head that lacks the same, the source itself has lost it.
+        """
+        still = {one.name for kind in ("nodes", "edges") for one in self.source.objects.list(kind)}
+        lacking = what_lacks(self.target, (one.opened.state for one in branches), self.sizes, still)
+        for version in lacking.past:
+            for name in version_names(*version) & self.sizes.keys():
+                self._drop(name)
+        lost = lacking.names and (lacking.names, [one.opened.version for one in branches])
+        if lost and lost == self._lost:
+            raise _damaged(self.source, lacking.names)
+        self._lost = lost
+        return not lost
+
     def states(self, branches: Iterable[_Captured]) -> bool:
         """Carry the states, each before the name that leads to it, main's at last."""
         for one in branches:
@@ -131,6 +168,10 @@ class _Carrying:
                 if not self._carry({name: 0}):
                     return False
         return True
+
+    def _drop(self, name: str) -> None:
+        self.target.objects.remove(name)
+        del self.sizes[name]
 
     def _carry(self, sizes: dict[str, int]) -> bool:
         def told(name: str) -> None:

@@ -109,7 +109,7 @@ def stage_append(store: Store, table: Table, rows: pa.Table) -> Staged:
         operation,
         field_digest(table),
         rows=rows.num_rows,
-        files=_data_files(table, fragments),
+        files=data_files(table, fragments),
     )
 
 
@@ -139,7 +139,7 @@ def stage_change(
         removed_fragment_ids=gone, updated_fragments=marked, new_fragments=new, update_mode=""
     )
     count = (fresh.num_rows if fresh is not None else 0) - len(removed)
-    files = _data_files(table, new) + marks
+    files = data_files(table, new) + marks
     return Staged(table.location, operation, field_digest(table), touched, count, files)
 
 
@@ -149,7 +149,7 @@ def stage_overwrite(store: Store, table: Table, rows: pa.Table) -> Staged:
     operation = LanceOperation.Overwrite(table.dataset.lance_schema, fragments)
     touched = tuple(_mark(one.metadata) for one in table.dataset.get_fragments())
     count = rows.num_rows - table.dataset.count_rows()
-    files = _data_files(table, fragments)
+    files = data_files(table, fragments)
     return Staged(table.location, operation, field_digest(table), touched, count, files)
 
 
@@ -169,7 +169,7 @@ def stage_rewrite(store: Store, table: Table, *, target_rows: int = 1 << 20) -> 
     )
     groups = [LanceOperation.RewriteGroup(r.original_fragments, r.new_fragments) for r in results]
     touched = tuple(_mark(one) for r in results for one in r.original_fragments)
-    files = _data_files(table, [one for r in results for one in r.new_fragments])
+    files = data_files(table, [one for r in results for one in r.new_fragments])
     operation = LanceOperation.Rewrite(groups, [])
     return Staged(table.location, operation, field_digest(table), touched, 0, files)
 
@@ -298,8 +298,14 @@ def _mark(metadata: Any) -> Mark:
     return Mark(int(facts["id"]), files, json.dumps(facts["deletion_file"], sort_keys=True))
 
 
-def _data_files(table: Table, fragments: Sequence[Any]) -> tuple[str, ...]:
+def data_files(table: Table, fragments: Sequence[Any]) -> tuple[str, ...]:
+    """The root-relative names of the data files of fragments."""
     return tuple(f"{table.location}/data/{one.path}" for f in fragments for one in f.files)
+
+
+def deletion_files(table: Table, fragments: Sequence[Any]) -> tuple[str, ...]:
+    """The root-relative names of the deletion files of fragments."""
+    return tuple(_deletion_file(table, one) for one in fragments if one.deletion_file is not None)
 
 
 def _deletion_file(table: Table, metadata: Any) -> str:

@@ -1,14 +1,16 @@
 """Carries objects from one root to another, as they are, between any two kinds of store.
 
-Owns how many are under way at once. A name that vanished meanwhile is told, never an error: the
-caller knows whether it needs it.
+Owns how many are under way at once, and which files a table version consists of. A name that
+vanished meanwhile is told, never an error: the caller knows whether it needs it.
 """
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 
 from .store import Store
+from .table import data_files, deletion_files, open_table
 
 _AT_ONCE = 8  # requests; a disk gains nothing from more than one
 Told = Callable[[str], None]
@@ -42,3 +44,29 @@ def _fill(source: Store, target: Store, name: str) -> None:
     if blocks is None:
         raise _VanishedError
     target.objects.backend.fill(name, blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What a version consists of: data files, deletion files, and directories of indexes.
+
+    Blobs stand beside their data file, and no version names them.
+    """
+
+    data: tuple[str, ...]
+    deletions: tuple[str, ...]
+    places: tuple[str, ...]
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Every file that the version names."""
+        return self.data + self.deletions
+
+
+def version_files(store: Store, location: str, version: int) -> Files:
+    """What a version of a table consists of, by its own account."""
+    table = open_table(store, location, version)
+    fragments = [one.metadata for one in table.dataset.get_fragments()]
+    segments = [one for index in table.dataset.describe_indices() for one in index.segments]
+    places = tuple(f"{location}/_indices/{one.uuid}" for one in segments)
+    return Files(data_files(table, fragments), deletion_files(table, fragments), places)
