@@ -16,7 +16,7 @@ ACTIONS = frozenset({"query", "mutate", "load", "export"})
 EXPECTATIONS = frozenset({"rows", "ordered", "count", "done", "nothing", "error", "lines"})
 
 _HEADER = re.compile(r"# ([a-z]+): (.*)\n")
-_CALL = re.compile(r"(?:\((?P<declared>.*)\))?\s*(?P<given>\{.*\})?")
+_CALL = re.compile(r"(?:if (?P<head>\w+))?\s*(?:\((?P<declared>.*)\))?\s*(?P<given>\{.*\})?")
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,12 @@ class Part:
     word: str
     rest: str
     text: str
+
+    @property
+    def condition(self) -> str | None:
+        """For a conditional write: `head` for the newest commit, `start` for that of the case."""
+        found = _CALL.fullmatch(self.rest)
+        return found["head"] if found else None
 
     @property
     def declared(self) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -31,6 +31,7 @@ class Oracle:
     """A graph of dictionaries that answers and changes as the product must."""
 
     world: World
+    fresh: Iterator[str] = field(default_factory=numbers)
 
     @classmethod
     def of(cls, schema: str, data: str = "") -> "Oracle":
@@ -57,12 +58,12 @@ class Oracle:
         """Change the graph; the number of entities by type."""
         tree, values = read(self.catalog, text, given)
         assert isinstance(tree.body, m.WriteBody)
-        return self._take(writes.mutate(self.world, tree.body, values, fresh or numbers()))
+        return self._take(writes.mutate(self.world, tree.body, values, fresh or self.fresh))
 
     def load(self, text: str, mode: str, fresh: Iterator[str] | None = None) -> dict[str, int]:
         """Load well-formed NDJSON."""
         records = [json.loads(line) for line in text.splitlines() if line.strip()]
-        return self._take(writes.load(self.world, records, mode, fresh or numbers()))
+        return self._take(writes.load(self.world, records, mode, fresh or self.fresh))
 
     def _take(self, delta: writes.Delta) -> dict[str, int]:
         self.world = delta.world

@@ -39,6 +39,8 @@ def test_the_oracle_agrees(case: Case) -> None:
 def _step(oracle: Oracle, action: Part, wanted: Part) -> None:
     if action.word == "export" or (action.word == "load" and wanted.word == "error"):
         raise Unmodelled  # texts that the oracle does not read
+    if "truncate" in action.text or (action.condition and wanted.word == "error"):
+        raise Unmodelled
     try:
         if action.word == "query":
             compiled = compile_query(action.source, oracle.catalog)
@@ -47,11 +49,14 @@ def _step(oracle: Oracle, action: Part, wanted: Part) -> None:
             found = oracle.query(action.source, action.given)
             check_rows(found.columns, rows_shown(found.rows), wanted)
             return
+        if "match {" in action.text:
+            raise Unmodelled
         counts = (
             oracle.mutate(action.source, action.given)
             if action.word == "mutate"
             else oracle.load(action.text, action.rest.split()[0])
         )
+        assert wanted.word != "error", counts
         assert counts == ({} if wanted.word == "nothing" else wanted.done)
     except (OmnigraphError, Refused) as error:
         code = error.error if isinstance(error, Refused) else type(error).__name__
