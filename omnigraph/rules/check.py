@@ -7,10 +7,11 @@ first violation, a load takes them all; both get the delta back with the stored 
 from collections.abc import Iterator
 from itertools import islice
 
+from omnigraph.errors import InternalError
 from omnigraph.lang.schema.catalog import Catalog, Edge, Node
 
 from .cardinality import cardinality_violations
-from .delta import Delta, TableDelta
+from .delta import Delta
 from .endpoints import endpoint_violations
 from .identity import repeated_ids, resolve
 from .lookup import Lookup
@@ -35,25 +36,26 @@ def check(
 def _of_input(catalog: Catalog, delta: Delta) -> Iterator[Violation]:
     """What the delta shows by itself."""
     for one in delta.tables.values():
-        yield from row_violations(type_of(catalog, one), one.versions, one.lines)
+        if not one.judged:
+            yield from row_violations(type_named(catalog, one.key), one.versions, one.lines)
     for one in delta.tables.values():
-        yield from repeated_records(type_of(catalog, one), one)
+        yield from repeated_records(type_named(catalog, one.key), one)
         yield from repeated_ids(one)
 
 
 def _of_state(catalog: Catalog, delta: Delta, lookup: Lookup) -> Iterator[Violation]:
     """What only the stored rows can show."""
     for one in delta.tables.values():
-        yield from unique_violations(type_of(catalog, one), one, lookup)
+        yield from unique_violations(type_named(catalog, one.key), one, lookup)
     yield from endpoint_violations(catalog, delta, lookup)
     for edge in catalog.edges:
         yield from cardinality_violations(edge, delta, lookup)
 
 
-def type_of(catalog: Catalog, one: TableDelta) -> Node | Edge:
-    """The type whose table a delta changes."""
-    kind, _, name = one.key.partition(":")
+def type_named(catalog: Catalog, key: str) -> Node | Edge:
+    """The type behind the key of a table."""
+    kind, _, name = key.partition(":")
     found: Node | Edge | None = catalog.node(name) if kind == "node" else catalog.edge(name)
     if found is None:
-        raise LookupError(one.key)
+        raise InternalError(f"the schema does not know {key}")
     return found

@@ -31,7 +31,7 @@ class TableDelta:
     or `UNKNOWN`. `removed` are stored rows that go (id, `_rowid`, `_rowaddr`, of edges also src
     and dst); `previous` are the old copies of replaced edges. `whole`: nothing else stays.
     `strict`: an id that exists is a conflict. `records`: the versions are records of one input,
-    none of which may repeat a key.
+    none of which may repeat a key. `judged`: the rules of a row were applied to every version.
     """
 
     key: str
@@ -44,6 +44,7 @@ class TableDelta:
     whole: bool = False
     strict: bool = False
     records: bool = False
+    judged: bool = False
 
     @cached_property
     def latest(self) -> Positions:

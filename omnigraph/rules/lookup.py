@@ -6,11 +6,12 @@ read, so `Committed` writes down a requirement for each: it must still be so whe
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from omnigraph.history.plan import Requirement, SameAnswer, SameContent, WriteTxn
+from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.find import find, read
 
 
@@ -56,6 +57,15 @@ class Committed:
         answer = found.select(list(columns))
         self.requirements.append(SameAnswer(key, entry.content_id, tuple(where.items()), answer))
         return found
+
+    def select(self, key: str, columns: Sequence[str], where: Any) -> pa.Table:
+        """Rows that pass a filter of storage, with their places; the table must stay as it is."""
+        entry = self.txn.base.state.tables[key]
+        self.requirements.append(SameContent(key, entry.content_id, entry.version))
+        table = self.txn.table(key)
+        if not entry.rows:
+            return _nothing(row_schema(table.schema), columns, places=True)
+        return read(table, columns, where, places=True)
 
     def scan(self, key: str, columns: Sequence[str]) -> pa.Table:
         """Read whole columns; the table must stay as it is."""

@@ -9,7 +9,7 @@ from lance.blob import BlobType, blob_array
 
 
 def row_schema(stored: pa.Schema) -> pa.Schema:
-    """The columns of a table as rows in memory have them: blobs are bytes, all without notes."""
+    """The columns of a table as rows in memory have them: blobs are bytes, anything may be null."""
     return pa.schema([_field(one) for one in stored])
 
 
@@ -26,7 +26,7 @@ def stored_form(rows: pa.Table, stored: pa.Schema) -> pa.Table:
 
 def _field(one: pa.Field) -> pa.Field:
     kind = pa.large_binary() if _is_blob(one) else one.type
-    return pa.field(one.name, kind, one.nullable)
+    return pa.field(one.name, kind)
 
 
 def _is_blob(one: pa.Field) -> bool:
