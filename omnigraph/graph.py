@@ -18,10 +18,8 @@ from omnigraph.diagnostics import Source
 from omnigraph.errors import (
     AlreadyExists,
     BranchNotFound,
-    GraphClosed,
     GraphNotInitialized,
     InputError,
-    ReadOnlyError,
     SchemaUnsupported,
     SnapshotNotFound,
 )
@@ -32,94 +30,28 @@ from omnigraph.history.copy import Copied, Progress, copy_graph
 from omnigraph.history.line import Line
 from omnigraph.history.log import in_order
 from omnigraph.history.manifest import manifest_exists
-from omnigraph.history.recover import attend, recover_when_due
+from omnigraph.history.recover import recover_when_due
 from omnigraph.history.refs import Ref, find_ref
 from omnigraph.history.schemas import Contract
-from omnigraph.history.snapshot import Point, Snapshot, find_commit, of_state, snapshot
+from omnigraph.history.snapshot import Point, find_commit
+from omnigraph.reading import Moment, Reading
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.layout import MAIN
-from omnigraph.storage.store import Durability, Store, open_store
+from omnigraph.storage.store import Durability, open_store
+from omnigraph.terms import actor_of
+from omnigraph.writing import Writing
 
 Location = str | PathLike[str]
 Options = Mapping[str, object]
-Moment = str | int | datetime | timedelta
-_RESERVED = "omnigraph:"
 
 
-class Graph:
+class Graph(Reading, Writing):
     """An open graph, bound to a branch, or to one moment of its past."""
-
-    def __init__(
-        self,
-        store: Store,
-        line: Line,
-        *,
-        read_only: bool = False,
-        actor: str | None = None,
-        at: Point = None,
-    ) -> None:
-        self._store = store
-        self._line = line
-        self._at = at
-        self._closed = False
-        self.read_only = read_only or at is not None
-        self.actor = actor
-        if not self.read_only:
-            attend(line)
-        newest = at is None
-        self._snapshot = of_state(store, line, line.base()) if newest else snapshot(store, line, at)
-
-    def __enter__(self) -> "Graph":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        shown = f"branch={self.branch_name!r}, head={self._snapshot.commit_id!r}"
-        return f"Graph({self.uri!r}, {shown}{', read_only=True' if self.read_only else ''})"
-
-    def close(self) -> None:
-        """Let go of the handle. Nothing is lost when it is forgotten instead."""
-        self._closed = True
-
-    @property
-    def uri(self) -> str:
-        """Where the graph lives."""
-        return self._store.root.uri
-
-    @property
-    def branch_name(self) -> str:
-        """The branch this handle is bound to."""
-        return self._line.name
-
-    @property
-    def head(self) -> Commit:
-        """The commit that this handle shows."""
-        return self._snapshot.commit
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The frozen state that this handle shows."""
-        return self._snapshot
-
-    @property
-    def schema(self) -> Contract:
-        """The schema of the state that this handle shows; `.source` is its text."""
-        self._open()
-        return self._snapshot.schema
 
     @property
     def branches(self) -> "Branches":
         """The branches of the graph."""
         return Branches(self)
-
-    def refresh(self) -> "Graph":
-        """Move to the newest state of the branch; gives the handle itself."""
-        self._open()
-        if self._at is None:
-            self._snapshot = snapshot(self._store, self._line)
-        return self
 
     def checkout(self, branch: str) -> "Graph":
         """A handle on another branch."""
@@ -134,6 +66,11 @@ class Graph:
         """
         self._open()
         return Graph(self._store, self._line, actor=self.actor, at=self._point(point))
+
+    def pin(self) -> "Graph":
+        """A read-only handle on what there is now: many reads of one state."""
+        shown = self._newest()
+        return Graph(self._store, self._line, actor=self.actor, pinned=shown)
 
     def log(
         self,
@@ -208,14 +145,11 @@ class Graph:
     def _bound(self, line: Line) -> "Graph":
         return Graph(self._store, line, read_only=self.read_only, actor=self.actor)
 
-    def _open(self) -> None:
-        if self._closed:
-            raise GraphClosed(f"this handle on {self.uri} is closed")
-
-    def _writable(self, what: str) -> None:
-        self._open()
-        if self.read_only:
-            raise ReadOnlyError(what=what)
+    @classmethod
+    def _revived(cls, uri: str, facts: dict[str, Any], shown: str | None) -> "Graph":
+        """A handle as it was pickled, opened again."""
+        graph = open(uri, **facts)
+        return graph if shown is None else graph.at(shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +216,7 @@ def init(  # noqa: PLR0913 - all but two are named, and seldom given
 
     text, name = _schema_text(schema)
     catalog = compile_schema(text, name)
-    actor = _actor(actor)
+    actor = actor_of(actor)
     store = open_store(os.fspath(uri), durability=durability, options=storage_options)
     contract = Contract(text, new_identity(catalog, ids.new_ulid()))
     try:
@@ -308,7 +242,7 @@ def open(
 
     `storage_options` are settings of an object store; they win over the `AWS_*` variables.
     """
-    actor = _actor(actor)
+    actor = actor_of(actor)
     effects = Effects(read_only=read_only)
     place, options = os.fspath(uri), storage_options
     store = open_store(place, effects=effects, durability=durability, options=options)
@@ -336,16 +270,6 @@ def _same_schema(graph: Graph, catalog: Any) -> Graph:
             hint="open it and change its schema, or choose another place",
         )
     return graph
-
-
-def _actor(given: str | None) -> str | None:
-    """Who writes: as given, else `OMNIGRAPH_ACTOR`; names of our own are refused."""
-    actor = given or os.environ.get("OMNIGRAPH_ACTOR") or None
-    if actor is not None and actor.startswith(_RESERVED):
-        raise InputError(
-            f"'{actor}' cannot be an actor: '{_RESERVED}' is reserved", reason="reserved actor"
-        )
-    return actor
 
 
 def _schema_text(schema: str | PathLike[str] | Source) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph.history.commit import Commit
+from omnigraph.ingest.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +107,13 @@ class LoadReport:
 
         rows = self.to_dicts()
         return table_card(pa.Table.from_pylist(rows), f"{len(rows)} bad rows; nothing was written")
+
+
+def report(problems: Sequence[Problem]) -> LoadReport:
+    """The problems of a load as its caller sees them."""
+    return LoadReport(
+        tuple(
+            BadRow(one.line, one.type, one.id, one.reason, getattr(one.error, "property", None))
+            for one in problems
+        )
+    )

@@ -1,0 +1,204 @@
+"""The state of a graph handle: its store, its branch, what it shows and what its caller has seen.
+
+Owns freshness (a read runs on the newest state unless the handle is pinned), the memory behind
+strict writes, and survival: a handle reopens itself in a forked process, and pickles without
+secrets. It never reads or writes data.
+"""
+
+import os
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Self
+
+from omnigraph.errors import BranchNotFound, GraphClosed, ReadOnlyError
+from omnigraph.history import branches
+from omnigraph.history.commit import Commit
+from omnigraph.history.line import Line
+from omnigraph.history.memory import Shown
+from omnigraph.history.plan import Watch
+from omnigraph.history.recover import attend
+from omnigraph.history.schemas import Contract
+from omnigraph.history.snapshot import Point, Snapshot, of_state, snapshot
+from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.storage.effects import Effects
+from omnigraph.storage.store import Store, open_store
+
+if TYPE_CHECKING:
+    from omnigraph.history.manifest import Opened
+
+_SECRET = ("secret", "token", "password", "access_key", "credential")
+
+
+class Handle:
+    """What every kind of use of a graph stands on."""
+
+    def __init__(
+        self,
+        store: Store,
+        line: Line,
+        *,
+        read_only: bool = False,
+        actor: str | None = None,
+        at: Point = None,
+        pinned: Snapshot | None = None,
+    ) -> None:
+        self._store = store
+        self._line = line
+        self._closed = False
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._fixed = at is not None or pinned is not None
+        self.read_only = read_only or self._fixed
+        self.actor = actor
+        if not self.read_only:
+            attend(line)
+        opened = line.base()
+        self._held: tuple[Opened, Snapshot] = (opened, of_state(store, line, opened))
+        self._snapshot = pinned or (self._held[1] if at is None else snapshot(store, line, at))
+        self._memory = Shown(self._snapshot.tables)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        shown = f"branch={self.branch_name!r}, head={self._snapshot.commit_id!r}"
+        return f"Graph({self.uri!r}, {shown}{', read_only=True' if self.read_only else ''})"
+
+    def _repr_html_(self) -> str:
+        from omnigraph.notebook import facts_card
+
+        head = self.head
+        when = f"{head.published:%Y-%m-%d %H:%M:%S} UTC"
+        facts: dict[str, Any] = {
+            "branch": self.branch_name,
+            "head": f"{head.id} by {head.actor or 'nobody named'}, {when}",
+        }
+        facts |= {key: entry.rows for key, entry in sorted(self._snapshot.tables.items())[:200]}
+        return facts_card(self.uri, facts)
+
+    def close(self) -> None:
+        """Let go of the handle. Nothing is lost when it is forgotten instead."""
+        self._closed = True
+
+    @property
+    def uri(self) -> str:
+        """Where the graph lives."""
+        return self._store.root.uri
+
+    @property
+    def branch_name(self) -> str:
+        """The branch this handle is bound to."""
+        return self._line.name
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a server stands between: not for this kind of handle."""
+        return False
+
+    @property
+    def head(self) -> Commit:
+        """The commit that this handle shows."""
+        return self._snapshot.commit
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The frozen state that this handle shows."""
+        return self._snapshot
+
+    @property
+    def schema(self) -> Contract:
+        """The schema of the state that this handle shows; `.source` is its text."""
+        self._open()
+        return self._snapshot.schema
+
+    def refresh(self) -> Self:
+        """Move to the newest state of the branch; gives the handle itself."""
+        self._memory.show(self._newest().tables)
+        return self
+
+    # What is shown ------------------------------------------------------------------------------
+
+    def _newest(self) -> Snapshot:
+        """The state that a read runs on: the newest there is, or the one that is pinned."""
+        self._open()
+        if self._fixed:
+            return self._snapshot
+        opened = self._line.refresh()
+        held = self._held
+        if held[0] is not opened:
+            if opened.state.head.closed:
+                raise BranchNotFound(branch=self.branch_name)
+            held = self._held = (opened, of_state(self._store, self._line, opened))
+        self._snapshot = held[1]
+        return held[1]
+
+    def _saw(self, shown: Snapshot, query: CompiledQuery) -> None:
+        """The caller has seen the tables that a query read."""
+        keys = (f"{one.kind}:{one.type_name}" for one in query.operation.reads)
+        self._memory.show({key: shown.tables[key] for key in keys if key in shown.tables})
+
+    def _watch(self, keys: Iterable[str]) -> Watch:
+        """The condition of a strict write: these tables are as the caller has seen them."""
+        return self._memory.strict(keys)
+
+    def _wrote(self, commit: Commit | None, watch: Watch) -> None:
+        """Follow one's own write."""
+        if commit is not None:
+            self._memory.wrote(commit, watch)
+            opened = self._line.base()
+            self._held = (opened, of_state(self._store, self._line, opened))
+            self._snapshot = self._held[1]
+
+    def _target(self) -> dict[str, str | None]:
+        if self._fixed:
+            return {"branch": None, "snapshot": self._snapshot.commit_id}
+        return {"branch": self.branch_name, "snapshot": None}
+
+    # Whether it may be used ---------------------------------------------------------------------
+
+    def _open(self) -> None:
+        if self._closed:
+            raise GraphClosed(f"this handle on {self.uri} is closed")
+        if self._pid != os.getpid():
+            self._reopen()
+
+    def _writable(self, what: str) -> None:
+        self._open()
+        if self.read_only:
+            raise ReadOnlyError(what=what)
+
+    def _reopen(self) -> None:
+        """In a forked process nothing of the parent's connections may be used."""
+        with self._lock:
+            if self._pid == os.getpid():
+                return
+            old = self._store
+            effects = Effects(read_only=old.effects.read_only)
+            store = open_store(
+                self.uri, effects=effects, durability=old.durability, options=old.root.options
+            )
+            line = branches.open_line(store, self.branch_name)
+            point = self._snapshot.commit_id if self._fixed else None
+            read_only, fixed, memory = self.read_only, self._fixed, self._memory
+            Handle.__init__(self, store, line, read_only=read_only, actor=self.actor, at=point)
+            self._fixed, self._memory = fixed, memory
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        shown = self._snapshot.commit_id if self._fixed else None
+        known = self._store.root.options.items()
+        options = {n: v for n, v in known if not any(part in n.lower() for part in _SECRET)}
+        facts = {
+            "branch": self.branch_name,
+            "actor": self.actor,
+            "read_only": self._store.effects.read_only,
+            "durability": self._store.durability,
+            "storage_options": None if self._store.root.local else options,
+        }
+        return type(self)._revived, (self.uri, facts, shown)
+
+    @classmethod
+    def _revived(cls, uri: str, facts: dict[str, Any], shown: str | None) -> Any:
+        raise NotImplementedError

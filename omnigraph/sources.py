@@ -1,0 +1,107 @@
+"""What a load may be given: files by suffix and format, columns renamed, bytes counted.
+
+Turns CSV and Parquet into Arrow tables by type; NDJSON, records and frames pass as they are. It
+reads, and never looks at what the values mean.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from omnigraph.errors import InputError, UsageError
+
+Told = Callable[[int, int], None]
+Progress = Told | bool | None
+_TABLES = ("csv", "parquet")
+
+
+@contextmanager
+def opened(
+    data: Any, form: str | None, mapping: Mapping[str, Mapping[str, str]], progress: Progress
+) -> Iterator[Any]:
+    """The input of a load; files are closed again."""
+    if form not in (None, "ndjson", *_TABLES):
+        raise UsageError(reason=f"format is ndjson, csv or parquet, not {form!r}")
+    if isinstance(data, Mapping):
+        yield {name: _table(one, form, mapping.get(name, {})) for name, one in data.items()}
+    elif form in _TABLES:
+        raise InputError(f"a {form} file needs the name of its type", reason='give {"Type": path}')
+    elif isinstance(data, str | os.PathLike) and progress:
+        with _reading(Path(data)) as file:
+            yield Counted(file, Path(data).stat().st_size, _told(progress))
+    else:
+        yield data
+
+
+def _table(one: Any, form: str | None, names: Mapping[str, str]) -> Any:
+    if isinstance(one, str | os.PathLike):
+        one = _read(Path(one), form or Path(one).suffix.lstrip("."))
+    if not names:
+        return one
+    table = one if isinstance(one, pa.Table) else pa.table(one)
+    return table.rename_columns([names.get(name, name) for name in table.column_names])
+
+
+def _read(path: Path, form: str) -> pa.Table:
+    if form not in _TABLES:
+        raise InputError(f"{path}: expected a CSV or Parquet file", reason="unknown format")
+    try:
+        if form == "csv":
+            import pyarrow.csv
+
+            return pyarrow.csv.read_csv(path)
+        import pyarrow.parquet
+
+        return pyarrow.parquet.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(f"cannot read {path}: {error}", reason="unreadable") from error
+
+
+def _reading(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", reason="unreadable") from error
+
+
+def _told(progress: Progress) -> Told:
+    if callable(progress):
+        return progress
+    tqdm = _tqdm()
+    return tqdm if tqdm is not None else lambda done, total: None
+
+
+def _tqdm() -> Told | None:
+    """A bar of tqdm, for those who have it."""
+    try:
+        from importlib import import_module
+
+        bar = import_module("tqdm").tqdm(unit="B", unit_scale=True)
+    except ImportError:
+        return None
+
+    def tell(done: int, total: int) -> None:
+        bar.total = total
+        bar.update(done - bar.n)
+
+    return tell
+
+
+class Counted:
+    """A file that tells how many of its bytes were read."""
+
+    def __init__(self, file: IO[bytes], total: int, told: Told) -> None:
+        self.name = getattr(file, "name", "<data>")
+        self._file, self._total, self._told = file, total, told
+        self._done = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes."""
+        found = self._file.read(size)
+        self._done += len(found)
+        self._told(self._done, max(self._total, self._done))
+        return found

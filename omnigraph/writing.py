@@ -1,0 +1,310 @@
+"""The writing half of a graph handle: changes, loads, exports.
+
+Every call here ends in one publish below, or in no effect. Convenience methods compile to the same
+mutations and loads, hence to the same rules.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, Self, TypeVar
+
+from omnigraph.errors import OmnigraphError, UsageError
+from omnigraph.events import operation
+from omnigraph.handle import Handle
+from omnigraph.history.memory import Shown
+from omnigraph.history.plan import Watch
+from omnigraph.ingest.load import LoadMode, OnError
+from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.prepared import COMPILED, Query, choose, demand, read_query
+from omnigraph.receipt import LoadReport, Receipt, report
+from omnigraph.rowtext import delete_text, edge_rows, rows_of, update_text
+from omnigraph.sources import Progress, opened
+from omnigraph.terms import Attempts, Terms, actor_of
+from omnigraph.transaction import Transaction
+
+Answer = TypeVar("Answer")
+Params = Mapping[str, Any] | None
+
+
+class Writing(Handle):
+    """Everything that changes a graph.
+
+    Every write takes `branch`, `if_commit` (write only if the branch is at this commit), `message`,
+    `actor`, and `idempotency_key` (a repetition gives the first commit again).
+    """
+
+    def mutate(  # noqa: PLR0913 - all but the first are named
+        self,
+        source: Query,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+        **values: Any,
+    ) -> Receipt:
+        """Run a mutation: one commit, or none when nothing matches.
+
+        Updates and deletes are strict: they fail with a conflict when the types they touch have
+        changed since this handle last showed them. Inserts are tried again inside.
+
+        Raises the language errors, `ConstraintViolation`, `UniqueViolation`, `KeyConflict`,
+        `VersionConflict`, `PreconditionFailed`, `ConcurrentCommit`, `ReadOnlyError`.
+        """
+        terms = Terms(if_commit, message, actor, idempotency_key)
+        return self._there(branch)._mutate(source, name, {**(params or {}), **values}, terms)
+
+    def insert(self, type_name: str, /, *records: Any, **options: Any) -> Receipt:
+        """Add entities: dicts, dataclasses, or one table or frame. An existing key is an error."""
+        return self._put({type_name: rows_of(records)}, "append", options)
+
+    def upsert(self, type_name: str, /, *records: Any, **options: Any) -> Receipt:
+        """Add entities or replace those of the same id, whole rows at a time."""
+        return self._put({type_name: rows_of(records)}, "merge", options)
+
+    def connect_nodes(
+        self, edge_type: str, ends: Iterable[tuple[Any, ...]], /, **options: Any
+    ) -> Receipt:
+        """Add edges: `[("ada", "bob", {"since": "2020-01-01"})]`; the ends are keys or ids."""
+        there = self._there(options.pop("branch", None))
+        rows = edge_rows(there._newest().schema.ir, edge_type, ends)
+        return there._put({edge_type: rows}, "append", options)
+
+    def update(  # noqa: PLR0913 - all but the first are named
+        self,
+        type_name: str,
+        /,
+        *,
+        where: str,
+        set: Mapping[str, Any],
+        params: Params = None,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+        **values: Any,
+    ) -> Receipt:
+        """Give values to properties of nodes: `update("Person", where="name = $n", set=…, n=…)`."""
+        there, terms = self._there(branch), Terms(if_commit, message, actor, idempotency_key)
+        catalog = there._newest().schema.ir.catalog
+        text, given = update_text(catalog, type_name, where, set, {**(params or {}), **values})
+        return there._mutate(text, None, given, terms)
+
+    def delete(  # noqa: PLR0913 - all but the first are named
+        self,
+        type_name: str,
+        /,
+        *,
+        where: str,
+        params: Params = None,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+        **values: Any,
+    ) -> Receipt:
+        """Delete nodes, with their edges, or edges: `delete("Person", where="age > 120")`."""
+        there, terms = self._there(branch), Terms(if_commit, message, actor, idempotency_key)
+        catalog = there._newest().schema.ir.catalog
+        text, given = delete_text(catalog, type_name, where, {**(params or {}), **values})
+        return there._mutate(text, None, given, terms)
+
+    def load(  # noqa: PLR0913 - all but the first are named
+        self,
+        data: Any,
+        *,
+        mode: LoadMode,
+        branch: str | None = None,
+        from_: str | None = None,
+        format: Literal["ndjson", "csv", "parquet"] | None = None,
+        mapping: Mapping[str, Mapping[str, str]] | None = None,
+        on_error: OnError = "raise",
+        progress: Progress = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt | LoadReport:
+        """Load NDJSON (a path, a file, bytes), records, or tables by type, as one commit.
+
+        `mode` is "append" (existing ids are errors), "merge" (they are replaced) or "overwrite"
+        (the types in the input are replaced as a whole). `from_` forks a branch that is missing.
+        A mapping of types may name CSV and Parquet files; `mapping` renames their columns. With
+        `on_error="report"` a bad input gives a `LoadReport` of everything that is wrong with it.
+        """
+        if on_error not in ("raise", "report"):
+            raise UsageError(reason=f"on_error is 'raise' or 'report', not {on_error!r}")
+        terms = Terms(if_commit, message, actor, idempotency_key)
+        self._writable("a load")
+        made = branch if from_ is not None and branch not in self._branches() else None
+        there = self._forked(made, from_) if made else self._there(branch)
+        try:
+            with opened(data, format, mapping or {}, progress) as source:
+                done = there._load(source, mode, on_error, terms, created=bool(made))
+        except BaseException:
+            self._unfork(made)
+            raise
+        if isinstance(done, LoadReport):
+            self._unfork(made)
+        return done
+
+    def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 5) -> Answer:
+        """Call `fn(graph)`, again after a conflict that a fresh look may solve."""
+        for attempt in range(1, attempts + 1):
+            try:
+                return fn(self)
+            except OmnigraphError as error:
+                if error.retryable != "fresh" or attempt == attempts:
+                    raise
+                self._line.pause(attempt)
+                self.refresh()
+        raise UsageError(reason="attempts must be at least 1")
+
+    def transaction(
+        self,
+        *,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Transaction:
+        """Several writes as one commit: `with graph.transaction() as tx: tx.insert(…)`.
+
+        Reads inside see the writes before them. An exception leaves no effect. Whatever was read,
+        updated or deleted inside must be unchanged at the end, else `ReadSetConflict`.
+        """
+        there = self._there(branch)
+        there._writable("a transaction")
+        terms = there._signed(Terms(if_commit, message, actor, idempotency_key))
+        return Transaction(there._line, terms, there._wrote)
+
+    # Inside -------------------------------------------------------------------------------------
+
+    def _mutate(
+        self, source: Query, name: str | None, given: Mapping[str, Any], terms: Terms
+    ) -> Receipt:
+        from omnigraph.engine.mutate import run_write, strict_keys
+
+        self._writable("a mutation")
+        with operation("mutate", self.branch_name) as event, self._store.effects.recorded() as did:
+            event.phase("compile")
+            query = self._write_query(source, name, given)
+            watch, attempts = self._watch(strict_keys(query)), Attempts()
+            terms = self._signed(terms)
+            event.phase("write")
+            done = run_write(
+                self._line,
+                query,
+                given,
+                signature=terms.signature((query.plan, sorted(given.items(), key=str))),
+                conditions=terms.conditions(watch, attempts),
+                mode="python",
+            )
+            event.requests, event.retries = len(did), attempts.retries
+            event.rows = sum(done.nodes.values()) + sum(done.edges.values())
+            self._wrote(done.commit, watch)
+        return Receipt(
+            done.commit,
+            done.nodes,
+            done.edges,
+            branch=self.branch_name,
+            elapsed=event.seconds(),
+            ids=done.ids,
+            query_name=query.name,
+            replayed=done.replayed,
+        )
+
+    def _load(
+        self, source: Any, mode: LoadMode, on_error: OnError, terms: Terms, *, created: bool
+    ) -> Receipt | LoadReport:
+        from omnigraph.ingest.load import LoadOptions, load
+
+        self._writable("a load")
+        with operation("load", self.branch_name) as event, self._store.effects.recorded() as did:
+            watch, attempts = self._replacing(source, mode), Attempts()
+            terms = self._signed(terms)
+            event.phase("write")
+            done = load(
+                self._line,
+                source,
+                mode,
+                signature=terms.signature(mode),
+                conditions=terms.conditions(watch, attempts),
+                options=LoadOptions(on_error=on_error),
+            )
+            event.requests, event.retries = len(did), attempts.retries
+            event.rows = done.total
+            self._wrote(done.commit, watch)
+        if done.problems:
+            return report(done.problems)
+        return Receipt(
+            done.commit,
+            done.nodes,
+            done.edges,
+            branch=self.branch_name,
+            branch_created=created,
+            elapsed=event.seconds(),
+            replayed=_replayed(done.commit, watch),
+        )
+
+    def _put(self, data: Mapping[str, Any], mode: LoadMode, options: dict[str, Any]) -> Receipt:
+        there = self._there(options.pop("branch", None))
+        try:
+            terms = Terms(**options)
+        except TypeError:
+            known = "branch, if_commit, message, actor, idempotency_key"
+            raise UsageError(reason=f"unknown option; there are {known}") from None
+        done = there._load(data, mode, "raise", terms, created=False)
+        assert isinstance(done, Receipt)  # noqa: S101 - problems are raised
+        return done
+
+    def _write_query(
+        self, source: Query, name: str | None, given: Mapping[str, Any]
+    ) -> CompiledQuery:
+        asked = read_query(source, given)
+        state = self._line.base().state
+        shown = self._snapshot if self._snapshot.schema_row == state.schema else self._newest()
+        queries = COMPILED.get(asked, shown.schema_row.hash, lambda: shown.schema.ir.catalog)
+        return demand(choose(queries, name), "mutation")
+
+    def _replacing(self, source: Any, mode: LoadMode) -> Watch:
+        """An overwrite is strict: about the types that it names, or about all when a file will."""
+        if mode != "overwrite":
+            return self._watch(())
+        if not isinstance(source, Mapping):
+            newest = self._line.refresh().state.tables
+            return Shown(newest).strict(newest)
+        names = set(source)
+        return self._watch(key for key in self._snapshot.tables if key.partition(":")[2] in names)
+
+    def _signed(self, terms: Terms) -> Terms:
+        from dataclasses import replace
+
+        return replace(terms, actor=actor_of(terms.actor) if terms.actor else self.actor)
+
+    def _there(self, branch: str | None) -> Self:
+        self._open()
+        if branch is None or branch == self.branch_name:
+            return self
+        return self.checkout(branch)  # type: ignore[attr-defined,no-any-return]
+
+    def _branches(self) -> Any:
+        return self.branches  # type: ignore[attr-defined]
+
+    def _forked(self, name: str, source: str | None) -> Self:
+        return self._branches().create(name, from_=source)  # type: ignore[no-any-return]
+
+    def _unfork(self, made: str | None) -> None:
+        """Nothing was loaded: the branch that was made for it goes again."""
+        if made is not None:
+            self._branches().delete(made)
+
+
+def _replayed(commit: Any, watch: Watch) -> bool:
+    return commit is not None and watch.commit_id is not None and commit.id != watch.commit_id
