@@ -23,7 +23,7 @@ from omnigraph.ingest.load import Parsed
 from omnigraph.ingest.stage import stage, stage_tables
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.lang.query.parameters import bind_parameters
+from omnigraph.lang.query.parameters import Mode, bind_parameters
 from omnigraph.rules.check import check, type_named
 from omnigraph.rules.delta import FRESH
 from omnigraph.rules.identity import repeated_ids, resolve
@@ -49,12 +49,12 @@ Operation = Callable[[Overlay, Tally, Mint], None]
 """One step of a write: it changes an overlay. It may run several times, each on another base."""
 
 
-def mutation(query: CompiledQuery, params: Mapping[str, Any]) -> Operation:
+def mutation(query: CompiledQuery, params: Mapping[str, Any], mode: Mode = "standard") -> Operation:
     """The operation of a mutation query; its time is that of this call."""
     written = query.plan
     if not isinstance(written, plan.WritePlan):
         raise InputError(reason=f"query `{query.name}` reads and changes nothing")
-    bound = bind_parameters(query.parameters, params, now=ids.now_millis())
+    bound = bind_parameters(query.parameters, params, mode, ids.now_millis())
 
     def run(overlay: Overlay, tally: Tally, mint: Mint) -> None:
         for statement in written.statements:
@@ -91,6 +91,7 @@ def run_write(
     signature: Signature | None = None,
     conditions: Sequence[Requirement] | None = None,
     schema_hash: str | None = None,
+    mode: Mode = "standard",
 ) -> Outcome:
     """Run a mutation query as one commit, or none when nothing matched.
 
@@ -98,7 +99,7 @@ def run_write(
     them an update or delete is strict about the tables as this process knows them when it begins.
     `schema_hash` is that of the schema which the query was compiled with.
     """
-    operation = mutation(query, params)
+    operation = mutation(query, params, mode)
     if conditions is None:
         shown = Shown(line.base().state.tables)
         keys = strict_keys(query)
@@ -128,9 +129,13 @@ def run_operations(
     signature: Signature | None = None,
     conditions: Sequence[Requirement] = (),
     schema: str | None = None,
+    mint: Mint | None = None,
 ) -> Outcome:
-    """Run operations one after another as one commit; a transaction has several."""
-    operations, mint = list(operations), Mint()
+    """Run operations one after another as one commit; a transaction has several.
+
+    `mint` gives the ids again that the operations have made before.
+    """
+    operations, mint = list(operations), mint or Mint()
     expected = schema or line.base().state.schema.hash
     done: dict[str, Tally] = {}
 
