@@ -1,0 +1,269 @@
+"""Who is next to whom, for one edge type and one direction: the arithmetic on sorted lists.
+
+Owns `Adjacency` and its forms in memory. Everything is a stable row id; a row id that is null or
+unknown has no neighbours. Where the arrays come from is not known here.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from .rows import Ids, Mask
+
+Array = npt.NDArray[Any]
+_BLOCK = 1 << 18
+_FEW = 32  # lists that are put together one by one
+_SKETCH_BITS = 8  # per pair: about one probe in eight of an absent pair survives the sketch
+
+
+class Adjacency(Protocol):
+    """One edge type, walked one way, at one version of the edge and endpoint tables."""
+
+    def degrees(self, rows: Ids) -> Ids:
+        """How many distinct neighbours each row has."""
+
+    def expand(self, rows: Ids) -> tuple[Ids, Ids]:
+        """(positions into `rows`, neighbours): a set for each position, sorted."""
+
+    def expand_edges(self, rows: Ids) -> tuple[Ids, Ids, Ids]:
+        """(positions, neighbours, edge row ids): one for each edge, parallel ones too."""
+
+    def contains(self, sources: Ids, targets: Ids) -> Mask:
+        """For each pair, whether the target is a neighbour of the source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """Sorted neighbour lists of rows 0, 1, 2, ...: list `i` is `values[starts[i]:starts[i + 1]]`.
+
+    In a set no value occurs twice in a list; `repeats` then holds, for each pair that has several
+    edges, its place in `values` and how many it has. In a bag `edges` are the edge row ids.
+
+    >>> lists = Lists(np.array([0, 2, 2, 3]), np.array([5, 7, 5], np.int32))
+    >>> lists.of(np.array([2, 1, 0, -1, 9]))[1].tolist()
+    [5, 5, 7]
+    """
+
+    starts: Array
+    values: Array
+    edges: Array | None = None
+    repeats: tuple[Array, Array] | None = None
+
+    def bounds(self, rows: Ids) -> tuple[Array, Array]:
+        """Where the list of each row begins, and its length; unknown rows have empty ones."""
+        size = len(self.starts) - 1
+        if len(rows) == 0 or size == 0:
+            return np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+        if int(rows.min()) >= 0 and int(rows.max()) < size:
+            begins = self.starts[rows]
+            return begins, self.starts[rows + 1] - begins
+        inside = (rows >= 0) & (rows < size)
+        safe = np.where(inside, rows, 0)
+        begins = self.starts[safe]
+        return begins, np.where(inside, self.starts[safe + 1] - begins, 0)
+
+    def of(self, rows: Ids) -> tuple[Ids, Ids]:
+        """The lists of the rows, one after the other, with the positions they belong to."""
+        begins, lengths = self.bounds(rows)
+        places = ranges(begins, lengths)
+        positions = np.repeat(np.arange(len(rows), dtype=np.int64), lengths)
+        return positions, self.values[places].astype(np.int64, copy=False)
+
+    def union(self, rows: Ids) -> Array:
+        """The lists of the rows, one after the other; whose they are is not told."""
+        if len(rows) > _FEW:
+            begins, lengths = self.bounds(rows)
+            return self.values[ranges(begins, lengths)]
+        size = len(self.starts) - 1
+        cuts = [(self.starts[r], self.starts[r + 1]) for r in rows.tolist() if 0 <= r < size]
+        return np.concatenate([self.values[:0], *(self.values[a:b] for a, b in cuts)])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        extra = self.repeats or ()
+        arrays = [self.starts, self.values, self.edges, *extra]
+        return sum(one.nbytes for one in arrays if one is not None)
+
+
+def ranges(begins: Array, lengths: Array) -> Ids:
+    """The numbers `begin, begin + 1, ...` of every range, one range after the other.
+
+    >>> ranges(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist()
+    [5, 6, 9, 10, 11]
+    """
+    ends = np.cumsum(lengths, dtype=np.int64)
+    total = int(ends[-1]) if len(ends) else 0
+    found: Ids = np.repeat(begins - (ends - lengths), lengths)
+    found += np.arange(total, dtype=np.int64)
+    return found
+
+
+def search_lists(lists: Lists, sources: Ids, targets: Ids) -> Mask:
+    """For each pair, whether the target is in the list of the source: halving, all at once."""
+    low, lengths = lists.bounds(sources)
+    low = low.astype(np.int64)
+    high = low + lengths
+    found = np.zeros(len(sources), np.bool_)
+    asked = np.flatnonzero(lengths > 0)
+    low, high, wanted = low[asked], high[asked], targets[asked]
+    while len(asked):
+        middle = (low + high) >> 1
+        seen = lists.values[middle]
+        found[asked[seen == wanted]] = True
+        right = seen < wanted
+        low = np.where(right, middle + 1, low)
+        high = np.where(right, high, middle)
+        left = (low < high) & (seen != wanted)
+        if not left.all():
+            asked, low, high, wanted = asked[left], low[left], high[left], wanted[left]
+    return found
+
+
+class Sketch:
+    """A bit for most absent pairs that tells at once that they are absent.
+
+    Searching a list costs several reads far apart, and most pairs that are asked for are no edges.
+    """
+
+    def __init__(self, lists: Lists) -> None:
+        bits = max(10, (len(lists.values) * _SKETCH_BITS).bit_length())
+        self._shift = np.uint64(64 - bits)
+        self._bits = np.zeros(1 << (bits - 3), np.uint8)
+        marked = np.zeros(1 << bits, np.bool_)
+        for start in range(0, len(lists.starts) - 1, _BLOCK):
+            part = lists.starts[start : start + _BLOCK + 1].astype(np.int64)
+            owners = np.repeat(np.arange(start, start + len(part) - 1), np.diff(part))
+            marked[self._slots(owners, lists.values[part[0] : part[-1]])] = True
+        self._bits = np.packbits(marked, bitorder="little")
+
+    def _slots(self, sources: Ids, targets: Array) -> Array:
+        mixed = sources.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= targets.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
+        mixed *= np.uint64(0xD6E8FEB86659FD93)
+        mixed >>= self._shift
+        return mixed.view(np.int64)
+
+    def maybe(self, sources: Ids, targets: Ids) -> Mask:
+        """False where a pair is certainly absent."""
+        slots = self._slots(sources, targets)
+        found: Mask = (self._bits[slots >> 3] >> (slots & 7).astype(np.uint8)) & 1 != 0
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        return self._bits.nbytes
+
+
+@dataclass(slots=True, eq=False)
+class OneWay:
+    """Edges walked along their direction, or against it."""
+
+    lists: Lists
+    bag: Lists | None = None
+    _sketch: Sketch | None = field(default=None, repr=False)
+
+    def degrees(self, rows: Ids) -> Ids:
+        """How many distinct neighbours each row has."""
+        return self.lists.bounds(rows)[1].astype(np.int64, copy=False)
+
+    def expand(self, rows: Ids) -> tuple[Ids, Ids]:
+        """A set of neighbours for each position."""
+        return self.lists.of(rows)
+
+    def expand_edges(self, rows: Ids) -> tuple[Ids, Ids, Ids]:
+        """One neighbour for each edge."""
+        bag = self._bag()
+        begins, lengths = bag.bounds(rows)
+        places = ranges(begins, lengths)
+        positions = np.repeat(np.arange(len(rows), dtype=np.int64), lengths)
+        edges = bag.edges if bag.edges is not None else bag.values
+        return positions, _wide(bag.values[places]), _wide(edges[places])
+
+    def edge_degrees(self, rows: Ids) -> Ids:
+        """How many edges each row has."""
+        return self._bag().bounds(rows)[1].astype(np.int64, copy=False)
+
+    def _bag(self) -> Lists:
+        if self.bag is None:
+            raise ValueError("edges were not asked for")
+        return self.bag
+
+    def contains(self, sources: Ids, targets: Ids) -> Mask:
+        """For each pair, whether the target is a neighbour of the source."""
+        if len(sources) * 8 < len(self.lists.values) and self._sketch is None:
+            return search_lists(self.lists, sources, targets)
+        if self._sketch is None:
+            self._sketch = Sketch(self.lists)
+        found = self._sketch.maybe(sources, targets)
+        left = np.flatnonzero(found)
+        found[left] = search_lists(self.lists, sources[left], targets[left])
+        return found
+
+
+@dataclass(slots=True, eq=False)
+class BothWays:
+    """Edges within one node type, walked either way."""
+
+    out: OneWay
+    back: OneWay
+
+    def degrees(self, rows: Ids) -> Ids:
+        """How many distinct neighbours each row has."""
+        distinct, places = np.unique(rows, return_inverse=True)
+        positions, _ = self.expand(distinct)
+        return np.bincount(positions, minlength=len(distinct))[places].astype(np.int64, copy=False)
+
+    def expand(self, rows: Ids) -> tuple[Ids, Ids]:
+        """The union of both directions for each position."""
+        first, second = self.out.expand(rows), self.back.expand(rows)
+        return distinct_pairs(
+            np.concatenate([first[0], second[0]]), np.concatenate([first[1], second[1]])
+        )
+
+    def expand_edges(self, rows: Ids) -> tuple[Ids, Ids, Ids]:
+        """One neighbour for each edge; a loop is one edge, not two."""
+        out, back = self.out.expand_edges(rows), self.back.expand_edges(rows)
+        proper = rows[back[0]] != back[1]
+        parts = [np.concatenate([a, b[proper]]) for a, b in zip(out, back, strict=True)]
+        return parts[0], parts[1], parts[2]
+
+    def edge_degrees(self, rows: Ids) -> Ids:
+        """How many edges each row has, loops counted twice: enough to charge for them."""
+        return self.out.edge_degrees(rows) + self.back.edge_degrees(rows)
+
+    def contains(self, sources: Ids, targets: Ids) -> Mask:
+        """For each pair, whether an edge leads one way or the other."""
+        found = self.out.contains(sources, targets)
+        left = np.flatnonzero(~found)
+        found[left] = self.back.contains(sources[left], targets[left])
+        return found
+
+
+def distinct_pairs(first: Ids, second: Ids) -> tuple[Ids, Ids]:
+    """The distinct pairs, sorted."""
+    if len(first) == 0:
+        return first, second
+    if int(first.max()) < 1 << 31 and int(second.max()) < 1 << 32:
+        keys = (first << 32) | second
+        keys.sort()
+        keys = keys[changes(keys)]
+        return keys >> 32, keys & 0xFFFFFFFF
+    order = np.lexsort((second, first))
+    first, second = first[order], second[order]
+    kept = changes(first) | changes(second)
+    return first[kept], second[kept]
+
+
+def changes(values: Array) -> Mask:
+    """Where a value differs from the one before; the first one always does."""
+    found = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=found[1:])
+    return found
+
+
+def _wide(values: Array) -> Ids:
+    return values.astype(np.int64, copy=False)

@@ -1,0 +1,171 @@
+"""Expansion: from a bound variable along edges to new nodes.
+
+Owns what a traversal means: a set per input row, shortest distances within bounds, loops, and one
+row per edge when the edge has a name. How neighbours are found is the affair of `adjacency`.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from omnigraph.lang.query import plan
+
+from .adjacency import Adjacency, distinct_pairs
+from .context import Context
+from .neighbours import adjacency
+from .rows import NULL, Binding, Ids, Rows
+
+_PAIR = 40  # bytes at most for a pair while it is made: positions, places, neighbours
+
+
+def expand(context: Context, rows: Rows, op: plan.Expand) -> Rows:
+    """The rows, each with every node that it reaches; `target_filters` thin what is emitted."""
+    source = rows[op.source]
+    start = sources_of(context, source, op)
+    if op.edge_variable is not None:
+        found = _expand_edges(context, rows, op, start)
+    else:
+        positions, targets = reached(context, start, op)
+        added = {} if op.target is None else {op.target: _nodes(op, targets)}
+        context.meter.charge(len(positions) * (rows.width + 8))
+        found = rows.joined(positions, added)
+    return _filtered(context, found, op)
+
+
+def sources_of(context: Context, source: Binding, op: plan.Expand) -> Ids:
+    """The row ids that edges start from; null where the variable is of another type."""
+    edge = context.catalog.edge(op.steps[0].edge_type)
+    if edge is None:
+        return np.full(len(source.ids), NULL, np.int64)
+    key = f"node:{edge.target if op.steps[0].direction == 'in' else edge.source}"
+    if source.types == (key,):
+        return source.ids
+    return np.where(source.of_type(key), source.ids, NULL)
+
+
+def reached(context: Context, start: Ids, op: plan.Expand) -> tuple[Ids, Ids]:
+    """(positions into `start`, nodes): the set that each start reaches within the bounds."""
+    ways = [adjacency(context, one.edge_type, one.direction, len(start)) for one in op.steps]
+    if op.max_hops == 1 or not _chains(context, op):
+        if op.min_hops > 1:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        return _step(context, ways, start)
+    distinct, places = np.unique(start, return_inverse=True)
+    distinct_positions, nodes = _walk(context, ways, distinct, op.min_hops, op.max_hops)
+    return _spread(context, distinct_positions, nodes, places, len(distinct))
+
+
+def _chains(context: Context, op: plan.Expand) -> bool:
+    """Whether a second step can follow a first: only within one node type."""
+    edge = context.catalog.edge(op.steps[0].edge_type)
+    return edge is not None and edge.source == edge.target
+
+
+def _step(context: Context, ways: Sequence[Adjacency], rows: Ids) -> tuple[Ids, Ids]:
+    """The set of neighbours of each row, over all ways."""
+    context.meter.charge(sum(int(one.degrees(rows).sum()) for one in ways) * _PAIR)
+    parts = [one.expand(rows) for one in ways]
+    if len(parts) == 1:
+        return parts[0]
+    return distinct_pairs(
+        np.concatenate([one for one, _ in parts]), np.concatenate([one for _, one in parts])
+    )
+
+
+def _walk(
+    context: Context, ways: Sequence[Adjacency], starts: Ids, low: int, high: int
+) -> tuple[Ids, Ids]:
+    """Breadth-first from every start at once: nodes whose shortest distance lies in the bounds.
+
+    A node with a loop that was reached one step too early is emitted by walking the loop.
+    """
+    owners = np.arange(len(starts), dtype=np.int64)
+    known = starts >= 0
+    owners, frontier = owners[known], starts[known]
+    seen = (owners, frontier)
+    emitted: list[tuple[Ids, Ids]] = []
+    for distance in range(1, high + 1):
+        if distance == low:
+            looped = _loops(ways, frontier)
+            emitted.append((owners[looped], frontier[looped]))
+        positions, nodes = _step(context, ways, frontier)
+        owners, frontier = _without(distinct_pairs(owners[positions], nodes), seen)
+        if len(frontier) == 0:
+            break
+        seen = _merged(seen, (owners, frontier))
+        if distance >= low:
+            emitted.append((owners, frontier))
+        context.meter.check()
+    empty = np.empty(0, np.int64)
+    first = [one for one, _ in emitted] or [empty]
+    second = [one for _, one in emitted] or [empty]
+    return np.concatenate(first), np.concatenate(second)
+
+
+def _loops(ways: Sequence[Adjacency], nodes: Ids) -> Ids:
+    found = np.zeros(len(nodes), np.bool_)
+    for one in ways:
+        found |= one.contains(nodes, nodes)
+    return np.flatnonzero(found)
+
+
+def _without(pairs: tuple[Ids, Ids], known: tuple[Ids, Ids]) -> tuple[Ids, Ids]:
+    """The pairs that are not known; both are sorted."""
+    mine, theirs = _keys(*pairs), _keys(*known)
+    place = np.searchsorted(theirs, mine)
+    place[place == len(theirs)] = 0
+    fresh = theirs[place] != mine if len(theirs) else np.ones(len(mine), np.bool_)
+    return pairs[0][fresh], pairs[1][fresh]
+
+
+def _merged(first: tuple[Ids, Ids], second: tuple[Ids, Ids]) -> tuple[Ids, Ids]:
+    return distinct_pairs(
+        np.concatenate([first[0], second[0]]), np.concatenate([first[1], second[1]])
+    )
+
+
+def _keys(owners: Ids, nodes: Ids) -> Ids:
+    return (owners << 32) | nodes
+
+
+def _spread(context: Context, owners: Ids, nodes: Ids, places: Ids, count: int) -> tuple[Ids, Ids]:
+    """What distinct starts reach, for every position that has this start."""
+    from .adjacency import Lists
+
+    order = np.lexsort((nodes, owners))
+    starts = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(owners, minlength=count), out=starts[1:])
+    lists = Lists(starts, nodes[order])
+    context.meter.charge(int(lists.bounds(places)[1].sum()) * _PAIR)
+    return lists.of(places)
+
+
+def _expand_edges(context: Context, rows: Rows, op: plan.Expand, start: Ids) -> Rows:
+    """One row per edge; an alternation puts the edges of its types together."""
+    parts = []
+    for step in op.steps:
+        way = adjacency(context, step.edge_type, step.direction, len(start), edges=True)
+        context.meter.charge(int(way.edge_degrees(start).sum()) * _PAIR)
+        parts.append(way.expand_edges(start))
+    positions = np.concatenate([one[0] for one in parts])
+    targets = np.concatenate([one[1] for one in parts])
+    edges = np.concatenate([one[2] for one in parts])
+    types = tuple(f"edge:{one.edge_type}" for one in op.steps)
+    kinds = np.repeat(np.arange(len(parts), dtype=np.int16), [len(one[0]) for one in parts])
+    added = {str(op.edge_variable): Binding(types, edges, kinds if len(types) > 1 else None)}
+    if op.target is not None:
+        added[op.target] = _nodes(op, targets)
+    context.meter.charge(len(positions) * (rows.width + 8 * len(added)))
+    return rows.joined(positions, added)
+
+
+def _nodes(op: plan.Expand, targets: Ids) -> Binding:
+    return Binding((f"node:{op.target_type}",), targets)
+
+
+def _filtered(context: Context, rows: Rows, op: plan.Expand) -> Rows:
+    if not op.target_filters:
+        return rows
+    from .filter import keep
+
+    return keep(context, rows, op.target_filters)
