@@ -147,7 +147,7 @@ def stage_overwrite(store: Store, table: Table, rows: pa.Table) -> Staged:
     """All rows replaced by these. Touches every fragment."""
     fragments = _write(store, table, rows) if rows.num_rows else []
     operation = LanceOperation.Overwrite(table.dataset.lance_schema, fragments)
-    touched = tuple(_mark(one.metadata) for one in table.dataset.get_fragments())
+    touched = tuple(mark_of(one.metadata) for one in table.dataset.get_fragments())
     count = rows.num_rows - table.dataset.count_rows()
     files = data_files(table, fragments)
     return Staged(table.location, operation, field_digest(table), touched, count, files)
@@ -168,7 +168,7 @@ def stage_rewrite(store: Store, table: Table, *, target_rows: int = 1 << 20) -> 
         "stage", table.location, lambda: [task.execute(table.dataset) for task in tasks]
     )
     groups = [LanceOperation.RewriteGroup(r.original_fragments, r.new_fragments) for r in results]
-    touched = tuple(_mark(one) for r in results for one in r.original_fragments)
+    touched = tuple(mark_of(one) for r in results for one in r.original_fragments)
     files = data_files(table, [one for r in results for one in r.new_fragments])
     operation = LanceOperation.Rewrite(groups, [])
     return Staged(table.location, operation, field_digest(table), touched, 0, files)
@@ -202,7 +202,7 @@ def replays(staged: Staged, table: Table) -> bool:
         return False
     if not staged.touched:
         return True
-    present = {_mark(one.metadata) for one in table.dataset.get_fragments()}
+    present = {mark_of(one.metadata) for one in table.dataset.get_fragments()}
     overwritten = isinstance(staged.operation, LanceOperation.Overwrite)
     return set(staged.touched) == present if overwritten else present.issuperset(staged.touched)
 
@@ -265,7 +265,7 @@ def _remove(
     marked, gone, touched, files = [], [], [], []
     for number, offsets in sorted(by_fragment.items()):
         fragment = table.dataset.get_fragment(number)
-        touched.append(_mark(fragment.metadata))
+        touched.append(mark_of(fragment.metadata))
         left = store.effects.run("mark", table.location, partial(fragment.delete_rows, offsets))
         if left is None:
             gone.append(number)
@@ -288,7 +288,8 @@ def _concatenate(first: pa.Table | None, second: pa.Table | None) -> pa.Table | 
     return pa.concat_tables(parts) if parts else None
 
 
-def _mark(metadata: Any) -> Mark:
+def mark_of(metadata: Any) -> Mark:
+    """How a fragment looks in a version."""
     facts = (
         json.loads(metadata.to_json())
         if isinstance(metadata.to_json(), str)

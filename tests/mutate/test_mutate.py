@@ -1,5 +1,6 @@
 """Statements in order, what they see, what they count, and what refuses them."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -49,21 +50,21 @@ def test_the_id_of_a_composite_key(world: World) -> None:
 @pytest.mark.parametrize(
     ("statement", "error", "words"),
     [
-        ('insert User { login: "Ann" }', ConstraintViolation, "@check violation on User.login"),
-        ('insert User { login: "c", age: 151 }', ConstraintViolation, "@range violation on User.age"),
-        ('insert User { login: "cyd", mail: "a@x" }', UniqueViolation, "@unique violation on User.mail"),
-        ('insert Follows { from: "ann", to: "ghost" }', ConstraintViolation, "dst 'ghost' not found in User"),
-        ('insert Follows { from: "ann", to: "bob" }', UniqueViolation, "(dst, src)"),
-        ('insert User { login: "" }', InputError, "login"),
-        ('insert User { login: "p", pic: "https://x/y" }', ExternalBlobPolicyError, "https://x/y"),
+        ('User { login: "Ann" }', ConstraintViolation, "@check violation on User.login"),
+        ('User { login: "c", age: 151 }', ConstraintViolation, "@range violation on User.age"),
+        ('User { login: "c", mail: "a@x" }', UniqueViolation, "@unique violation on User.mail"),
+        ('Follows { from: "ann", to: "x" }', ConstraintViolation, "dst 'x' not found in User"),
+        ('Follows { from: "ann", to: "bob" }', UniqueViolation, "(dst, src)"),
+        ('User { login: "" }', InputError, "login"),
+        ('User { login: "p", pic: "https://x/y" }', ExternalBlobPolicyError, "https://x/y"),
     ],
-)  # fmt: skip
+)
 def test_a_refused_statement_leaves_nothing(
     world: World, statement: str, error: type[Exception], words: str
 ) -> None:
     before = world.head
-    with pytest.raises(error, match=words.replace("(", r"\(").replace(")", r"\)")):
-        world.do(f'insert User {{ login: "first" }} {statement}')
+    with pytest.raises(error, match=re.escape(words)):
+        world.do(f'insert User {{ login: "first" }} insert {statement}')
     assert world.head == before
     assert world.ids("node:User") == ["ann", "bob"]
 
@@ -154,7 +155,7 @@ def test_later_statements_see_only_the_latest_version(world: World) -> None:
 
 
 def test_a_version_that_does_not_stay_obeys_the_rules_too(world: World) -> None:
-    with pytest.raises(ConstraintViolation, match="200 is not in 0..150"):
+    with pytest.raises(ConstraintViolation, match=r"200 is not in 0\.\.150"):
         world.do('insert User { login: "f", age: 200 } insert User { login: "f", age: 2 }')
 
 

@@ -1,0 +1,96 @@
+"""BTREE indexes of a table: which are there, what they cover, more of them as a staged change.
+
+An index is a set of segments, each over some fragments; what none covers is scanned, so an answer
+never depends on coverage. Segments are built for whole fragments and never edited.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from lance import LanceOperation
+from lance.dataset import Index
+
+from .store import Store
+from .table import Staged, Table, field_digest, mark_of
+
+_SEGMENTS = 8  # of one index; then they become one
+
+
+def covered(table: Table) -> dict[str, frozenset[int]]:
+    """The fragments that the index of each column covers."""
+    found: dict[str, frozenset[int]] = {}
+    for one in _indexes(table):
+        held = (frozenset(segment.fragment_ids) for segment in one.segments)
+        found[one.field_names[0]] = frozenset().union(*held)
+    return found
+
+
+def _indexes(table: Table) -> list[Any]:
+    every = table.dataset.describe_indices()
+    return [one for one in every if one.index_type == "BTree" and len(one.field_names) == 1]
+
+
+def stage_indexes(store: Store, table: Table, columns: Iterable[str]) -> Staged | None:
+    """Indexes for these columns over every fragment that is not covered; None if all are."""
+    present = [one.fragment_id for one in table.dataset.get_fragments()]
+    known = covered(table)
+    new: list[Index] = []
+    old: list[Index] = []
+    for column in columns:
+        left = [one for one in present if one not in known.get(column, frozenset())]
+        if not left:
+            continue
+        segments = _segments(table, column)
+        together = len(segments) >= _SEGMENTS
+        new.append(_build(store, table, column, present if together else left))
+        old += segments if together else []
+    if not new:
+        return None
+    fresh = {number for one in new for number in one.fragment_ids}
+    fragments = [one.metadata for one in table.dataset.get_fragments() if one.fragment_id in fresh]
+    return Staged(
+        table.location,
+        LanceOperation.CreateIndex(new, old),
+        field_digest(table),
+        tuple(mark_of(one) for one in fragments),
+        files=_files(table, new),
+    )
+
+
+def _build(store: Store, table: Table, column: str, fragments: Sequence[int]) -> Index:
+    build = partial(
+        table.dataset.create_index_uncommitted,
+        column,
+        "BTREE",
+        name=f"{column}_btree",
+        fragment_ids=list(fragments),
+        replace=True,
+    )
+    made: Index = store.effects.run("index", table.location, build)
+    return made
+
+
+def _segments(table: Table, column: str) -> list[Index]:
+    """The segments of a column's index, as an operation that removes them names them."""
+    return [
+        Index(
+            uuid=str(segment.uuid),
+            name=one.name,
+            fields=list(one.fields),
+            dataset_version=segment.dataset_version_at_last_update,
+            fragment_ids=segment.fragment_ids,
+            index_version=segment.index_version,
+        )
+        for one in _indexes(table)
+        for segment in one.segments
+        if one.field_names == [column]
+    ]
+
+
+def _files(table: Table, made: Sequence[Index]) -> tuple[str, ...]:
+    return tuple(
+        f"{table.location}/_indices/{one.uuid}/{file.path}"
+        for one in made
+        for file in one.files or ()
+    )
