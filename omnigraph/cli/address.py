@@ -13,7 +13,7 @@ import click
 from omnigraph.errors import InputError
 
 from . import show
-from .options import settings
+from .options import scope_option, settings
 
 if TYPE_CHECKING:
     from omnigraph.storage.root import Root
@@ -23,9 +23,11 @@ _SERVERS = ("http://", "https://")
 
 uri_argument = click.argument("uri", required=False)
 uri_option = click.option("--uri", metavar="URI", help="The graph: a path or s3://bucket/prefix.")
-store_option = click.option("--store", metavar="URI", help="The same as a URI.")
-actor_option = click.option("--as", "actor", metavar="ACTOR", help="Who makes the change.")
-yes_option = click.option("--yes", is_flag=True, help="Do not ask before something is destroyed.")
+store_option = scope_option("--store", "store", metavar="URI", help="The same as a URI.")
+actor_option = scope_option("--as", "actor", metavar="ACTOR", help="Who makes the change.")
+yes_option = scope_option(
+    "--yes", "yes", is_flag=True, help="Do not ask before something is destroyed."
+)
 
 
 def address(uri: str | None, store: str | None, *, way: str = "URI") -> "Root":

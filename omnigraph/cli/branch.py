@@ -13,7 +13,7 @@ from .address import (
     yes_option,
 )
 from .group import Lazy, LazyGroup
-from .options import settings, shared_options
+from .options import scope_options, settings, shared_options
 
 _COMMANDS = {
     "create": Lazy(__name__, "create", "Make a branch from a branch or from a past commit."),
@@ -23,6 +23,7 @@ _COMMANDS = {
 
 
 @click.group(cls=LazyGroup, lazy=_COMMANDS)
+@scope_options
 @shared_options
 def branch() -> None:
     """Create, list and delete branches."""
@@ -81,16 +82,17 @@ def list_(uri: str | None, store: str | None) -> None:
 @click.argument("name")
 @uri_option
 @store_option
+@actor_option
 @yes_option
 @shared_options
-def delete(name: str, uri: str | None, store: str | None, yes: bool) -> None:
+def delete(name: str, uri: str | None, store: str | None, actor: str | None, yes: bool) -> None:
     """Delete a branch. What other branches took from it stays."""
     root = address(uri, store, way="--uri")
     consent(f"delete branch {name}", root, yes=yes)
     tell_target("branch delete", root)
     from omnigraph.graph import open as open_graph
 
-    graph = open_graph(root.uri)
+    graph = open_graph(root.uri, actor=actor)
     graph.branches.delete(name)
     if settings().json:
         show.document({"uri": root.uri, "name": name.strip(), "actor_id": graph.actor})

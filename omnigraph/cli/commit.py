@@ -7,7 +7,7 @@ import click
 from . import show
 from .address import address, store_option, uri_argument, uri_option
 from .group import Lazy, LazyGroup
-from .options import settings, shared_options
+from .options import scope_options, settings, shared_options
 
 if TYPE_CHECKING:
     from omnigraph.history.commit import Commit
@@ -20,6 +20,7 @@ _FILTERS = ("actor", "operation", "type")
 
 
 @click.group(cls=LazyGroup, lazy=_COMMANDS)
+@scope_options
 @shared_options
 def commit() -> None:
     """Look at the history of a graph."""

@@ -3,7 +3,7 @@
 import click
 
 from . import show
-from .address import place, tell_target
+from .address import actor_option, place, tell_target
 from .options import settings, shared_options
 from .progress import progress
 
@@ -12,8 +12,9 @@ from .progress import progress
 @click.argument("source", metavar="SRC")
 @click.argument("target", metavar="DST")
 @click.option("--no-progress", is_flag=True, help="Do not show how far it is.")
+@actor_option
 @shared_options
-def copy(source: str, target: str, no_progress: bool) -> None:
+def copy(source: str, target: str, no_progress: bool, actor: str | None) -> None:
     """Copy a graph with all branches and all history to an empty place.
 
     The graph may be in use: each branch is copied as it was at one moment. A copy that was cut off
@@ -23,12 +24,13 @@ def copy(source: str, target: str, no_progress: bool) -> None:
     tell_target("copy to", root)
     from omnigraph.graph import open as open_graph
 
-    graph = open_graph(origin.uri, read_only=True)
+    graph = open_graph(origin.uri, read_only=True, actor=actor)
     with progress("copy", hidden=no_progress) as told:
         done = graph.copy_to(root.uri, progress=told)
     if settings().json:
         facts = {"source": origin.uri, "uri": root.uri, "branches": list(done.branches)}
-        show.document(facts | {"objects": done.objects, "bytes": done.bytes})
+        counted = {"objects": done.objects, "bytes": done.bytes, "actor_id": graph.actor}
+        show.document(facts | counted)
     else:
         count = show.count(len(done.branches), "branch")
         show.result(f"copied {count}, {show.count(done.objects, 'object')} to {root.uri}")

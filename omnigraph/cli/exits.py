@@ -14,6 +14,7 @@ FAILED = 1
 DIFFERENCES = 5
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+TERMINATED = 143
 
 
 def code_of(error: Exception) -> int:

@@ -11,6 +11,8 @@ import click
 
 from omnigraph.record import record
 
+from .options import SCOPE, Chosen
+
 
 @record
 class Lazy:
@@ -19,6 +21,17 @@ class Lazy:
     module: str
     attribute: str
     help: str
+
+
+def _refuse_useless(ctx: click.Context, path: str, command: click.Command) -> None:
+    """Refuse a flag before a command that cannot use it: none is ever ignored."""
+    chosen = ctx.find_object(Chosen)
+    if chosen is None or isinstance(command, click.Group):
+        return
+    taken = {one.name for one in command.params}
+    for name, flag in SCOPE.items():
+        if name in chosen.scope and name not in taken:
+            ctx.fail(f"{path} takes no {flag}")
 
 
 class LazyGroup(click.Group):
@@ -47,7 +60,11 @@ class LazyGroup(click.Group):
         wrong = bool(args) and not args[0].startswith("-") and args[0] not in self._lazy
         if wrong and not ctx.resilient_parsing:
             ctx.fail(f"no such command '{args[0]}'{self._guess(args[0])}")
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        asks_for_help = any(one in ctx.help_option_names for one in rest)
+        if command is not None and not asks_for_help:
+            _refuse_useless(ctx, f"{ctx.command_path} {name}", command)
+        return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, from the one-line texts alone."""

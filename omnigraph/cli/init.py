@@ -3,7 +3,7 @@
 import click
 
 from . import files, show
-from .address import place, tell_target
+from .address import actor_option, place, tell_target
 from .options import settings, shared_options
 
 
@@ -17,8 +17,9 @@ from .options import settings, shared_options
     help="The schema (.pg) of the graph.",
 )
 @click.option("--force", is_flag=True, help="Take over from an init that was cut off.")
+@actor_option
 @shared_options
-def init(uri: str, schema_path: str, force: bool) -> None:
+def init(uri: str, schema_path: str, force: bool, actor: str | None) -> None:
     """Make a new graph at URI, a path or s3://bucket/prefix.
 
     A graph that is there is never replaced, not even with --force.
@@ -29,13 +30,14 @@ def init(uri: str, schema_path: str, force: bool) -> None:
     from omnigraph.graph import init as init_graph
     from omnigraph.storage.layout import STAMP
 
-    made = init_graph(root.uri, source, force=force)
+    made = init_graph(root.uri, source, force=force, actor=actor)
     if settings().json:
         facts = {
             "uri": made.uri,
             "graph_commit_id": made.head.id,
             "internal_schema_version": STAMP,
             "types": sorted(made.snapshot.tables),
+            "actor_id": made.actor,
         }
         show.document(facts)
     else:

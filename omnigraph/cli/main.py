@@ -6,9 +6,11 @@ Owns the translation of errors to messages and exit codes. A traceback is shown 
 
 import gc
 import io
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 import click
@@ -17,7 +19,7 @@ import omnigraph
 
 from . import exits
 from .group import Lazy, LazyGroup
-from .options import Chosen, Settings, shared_options
+from .options import Chosen, Settings, scope_options, shared_options
 
 _COMMANDS = {
     "init": Lazy("omnigraph.cli.init", "init", "Make a new graph from a schema."),
@@ -44,7 +46,8 @@ _GC_THRESHOLD = 100_000
 _LEGEND = """
 A graph is a path or s3://bucket/prefix; S3 is reached by the AWS_* variables.
 lint, schema, fmt, describe, completion and version work on files alone: they need no graph.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 5 --check found something, 130 interrupted.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 5 --check found something, 130 interrupted,
+143 terminated.
 """
 
 
@@ -55,14 +58,26 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 5 --check found something, 130 inte
     epilog=_LEGEND,
 )
 @click.version_option(omnigraph.__version__, "-v", "--version", message="omnigraph %(version)s")
+@scope_options
 @shared_options
 def cli() -> None:
     """A property graph in open files, versioned like git."""
 
 
+class TerminatedError(KeyboardInterrupt):
+    """Somebody told the program to end: it ends as on Ctrl-C, only its exit code is another."""
+
+
+def _terminate(number: int, _: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_DFL)  # who asks twice does not want to wait
+    raise TerminatedError
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the program and exit."""
     gc.set_threshold(_GC_THRESHOLD)
+    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a name of a file may hold any bytes
             stream.reconfigure(errors="backslashreplace")
@@ -82,9 +97,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
             return ended if isinstance(ended, int) else exits.OK
         except click.ClickException as error:
             return _misused(error, chosen.settings)
-        except (click.Abort, KeyboardInterrupt):
-            click.echo("interrupted; nothing was left half-written", err=True)
-            return exits.INTERRUPTED
+        except (click.Abort, KeyboardInterrupt) as error:
+            return _interrupted(error)
         except SystemExit:
             if (sys.stdout, sys.stderr) == streams:
                 raise  # a shell was helped to complete a line
@@ -94,6 +108,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
             return exits.BROKEN_PIPE
         except Exception as error:  # the last resort: every other path is typed
             return _failed(error, chosen.settings)
+
+
+def _interrupted(error: BaseException) -> int:
+    told = isinstance(error, TerminatedError) or isinstance(error.__cause__, TerminatedError)
+    with suppress(OSError):  # nobody is left to be told
+        word = "terminated" if told else "interrupted"
+        click.echo(f"{word}; nothing was left half-written", err=True)
+    return exits.TERMINATED if told else exits.INTERRUPTED
 
 
 def _misused(error: click.ClickException, settings: Settings) -> int:

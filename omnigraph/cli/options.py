@@ -42,9 +42,13 @@ def _ambient_color() -> bool | None:
 
 @dataclass(slots=True)
 class Chosen:
-    """The settings of one run, filled in as its flags are read; outlives the click context."""
+    """The settings of one run, filled in as its flags are read; outlives the click context.
+
+    `scope` are flags that were given before the command and that not every command takes.
+    """
 
     settings: Settings = field(default_factory=_from_environment)
+    scope: dict[str, Any] = field(default_factory=dict)
 
 
 def settings() -> Settings:
@@ -92,6 +96,49 @@ _OPTIONS = (
     ),
     _flag("--quiet", "quiet", "Print results and errors only."),
     _flag("--debug", "debug", "Show the Python traceback of an error."),
+)
+
+# Flags that may stand before a command, by the name of the parameter of a command that takes them.
+SCOPE = {"store": "--store", "actor": "--as", "yes": "--yes"}
+
+
+def scope_option(declaration: str, name: str, **how: Any) -> Callable[[Command], Command]:
+    """A flag of a command that may also stand before it; after it, it wins."""
+
+    def fallen_back(context: click.Context, _: click.Parameter, value: Any) -> Any:
+        chosen = context.find_object(Chosen)
+        given = chosen.scope.get(name) if chosen is not None else None
+        return given if value in (None, False) and given is not None else value
+
+    return click.option(declaration, name, callback=fallen_back, **how)
+
+
+def scope_options(command: Command) -> Command:
+    """Let a group of commands take the flags of its commands before their names."""
+    for declaration, name, how in reversed(_SCOPE):
+        option = click.option(
+            declaration, name, expose_value=False, callback=_remember_scope(name), **how
+        )
+        command = option(command)
+    return command
+
+
+def _remember_scope(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def remember(context: click.Context, _: click.Parameter, value: Any) -> None:
+        if value not in (None, False):
+            context.ensure_object(Chosen).scope[name] = value
+
+    return remember
+
+
+_SCOPE: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("--store", "store", {"metavar": "URI", "help": "The graph, for commands that need one."}),
+    ("--as", "actor", {"metavar": "ACTOR", "help": "Who writes, for commands that write."}),
+    (
+        "--yes",
+        "yes",
+        {"is_flag": True, "help": "Do not ask, for commands that destroy something."},
+    ),
 )
 
 schema_option = click.option(

@@ -5,12 +5,13 @@ import click
 from . import show
 from .address import address, store_option, uri_argument
 from .group import Lazy, LazyGroup
-from .options import settings, shared_options
+from .options import scope_options, settings, shared_options
 
 _COMMANDS = {"list": Lazy(__name__, "list_", "List the operations that were settled by others.")}
 
 
 @click.group(cls=LazyGroup, lazy=_COMMANDS)
+@scope_options
 @shared_options
 def recovery() -> None:
     """Look at operations that were cut off and settled later."""
