@@ -4,10 +4,13 @@ One context per execution; it is never shared between threads. Caches are shared
 themselves.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from omnigraph.errors import InternalError
 from omnigraph.history.snapshot import Snapshot
@@ -16,6 +19,7 @@ from omnigraph.lang.schema.catalog import Catalog, Edge, Node
 from omnigraph.storage.table import Table
 
 from .limits import Meter
+from .rows import NULL, Ids
 
 
 @dataclass(slots=True, eq=False)
@@ -28,6 +32,20 @@ class Measured:
     note: str = ""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """Rows of a table that a scan has read in full: later nobody needs to ask for them again."""
+
+    ids: Ids
+    table: pa.Table
+
+    def covers(self, ids: Ids, names: Sequence[str]) -> bool:
+        """Whether all these columns of all these rows are in here."""
+        if any(name not in self.table.column_names for name in names):
+            return False
+        return bool(np.isin(ids[ids != NULL], self.ids).all())
+
+
 @dataclass(slots=True, eq=False)
 class Context:
     """One execution."""
@@ -38,6 +56,7 @@ class Context:
     meter: Meter = field(default_factory=Meter)
     caches: Any = None
     trace: dict[int, Measured] | None = None
+    known: dict[str, Known] = field(default_factory=dict)
     _tables: dict[str, Table] = field(default_factory=dict)
 
     def table(self, key: str) -> Table:

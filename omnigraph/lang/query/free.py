@@ -24,12 +24,13 @@ def variables_of(piece: plan.Value | plan.Predicate | plan.Ranking) -> frozenset
         case plan.TextSearch() | plan.Bm25() | plan.Nearest():
             return frozenset({piece.field.variable})
         case _:
-            return _all(_parts(piece))
+            return _all(parts_of(piece))
 
 
-def _parts(  # noqa: PLR0911 - one return per kind
+def parts_of(  # noqa: PLR0911 - one return per kind
     piece: plan.Value | plan.Predicate | plan.Ranking,
 ) -> Iterable[plan.Value | plan.Predicate | plan.Ranking]:
+    """The values, predicates and rankings that one is made of."""
     match piece:
         case plan.Score():
             return (piece.ranking,)

@@ -1,0 +1,142 @@
+"""Grouping: rows with equal keys become one row, aggregates are computed per group.
+
+Keys are compared by value and null is a group. Without keys there is exactly one group, even of no
+rows. How rows are weighted and ordered never changes a sum: integers are added exactly, floats with
+one rounding.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.lang.query import plan
+
+from . import evaluate
+from .aggregate import Groups, aggregate
+from .codes import Codes, dense, entity_codes, paired, value_codes
+from .context import Context
+from .fetch import RowSource
+from .order import Key, arrange, default_keys, id_order
+from .project import entities, fitted, result_schema
+from .rows import Ids, Rows
+from .values import Values, values_of
+
+
+def grouped(context: Context, rows: Rows, what: plan.ReadPlan, most: int | None) -> pa.Table:
+    """The groups of rows as result columns, in order; with `most`, the first so many."""
+    keys = [one for one in what.columns if not isinstance(one.value, plan.Aggregate)]
+    if _collects(what):
+        rows = rows.take(arrange(context, rows.count, default_keys(context, rows, what.variables)))
+    codes, first = key_codes(context, rows, [one.value for one in keys])
+    groups = Groups(codes, len(first) if keys else 1)
+    one = _Grouped(context, rows, groups, first, {})
+    order = one.order(what, [key.value for key in keys], most)
+    schema = result_schema(context.catalog, what.columns)
+    kept = pa.array(order)
+    arrays = [
+        fitted(one.spelled(column), field.type).take(kept)
+        for column, field in zip(what.columns, schema, strict=True)
+    ]
+    return pa.table(arrays, schema=schema)
+
+
+def key_codes(context: Context, rows: Rows, keys: Sequence[plan.Value]) -> tuple[Codes, Ids]:
+    """A number for each row's combination of keys, and the first row of each."""
+    codes, first = np.zeros(rows.count, np.int64), np.zeros(min(rows.count, 1), np.int64)
+    for key in keys:
+        codes, first = dense(paired(codes, _codes(context, rows, key)))
+    return codes, first
+
+
+def _codes(context: Context, rows: Rows, key: plan.Value) -> Codes:
+    if isinstance(key, plan.Entity):
+        return entity_codes(rows[key.variable])
+    if isinstance(key, plan.SystemValue) and key.field == "id":
+        binding = rows[key.variable]
+        if binding.kinds is None:
+            return binding.ids
+    return values_of(context, rows, key).codes()
+
+
+def _collects(what: plan.ReadPlan) -> bool:
+    values = [one.value for one in what.columns] + [one.value for one in what.order]
+    return any(isinstance(one, plan.Aggregate) and one.function == "collect" for one in values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Grouped:
+    """Rows with the number of their group; `first` is a row of each."""
+
+    context: Context
+    rows: Rows
+    groups: Groups
+    first: Ids
+    made: dict[plan.Value, pa.Array]
+
+    def spelled(self, column: plan.Column) -> pa.Array:
+        """A result column: one value per group."""
+        if isinstance(column.value, plan.Entity):
+            rows = self.rows.take(self.first)
+            return entities(RowSource(self.context, rows), column.value)
+        return self.value(column.value)
+
+    def value(self, value: plan.Value) -> pa.Array:
+        """A key or an aggregate, per group; an entity by its id."""
+        found = self.made.get(value)
+        if found is None:
+            found = self.made[value] = self._make(value)
+        return found
+
+    def _make(self, value: plan.Value) -> pa.Array:
+        if isinstance(value, plan.Aggregate):
+            argument = values_of(self.context, self.rows, value.argument)
+            return aggregate(value, argument, self.groups, self.rows.weights)
+        source = RowSource(self.context, self.rows.take(self.first))
+        return evaluate.column(source, value)
+
+    def order(self, what: plan.ReadPlan, keys: list[plan.Value], most: int | None) -> Ids:
+        """The numbers of the groups in order."""
+        if self.groups.count < 2:
+            return np.arange(self.groups.count)[:most]
+        if not what.order:
+            return self._by_appearance(what.variables)[:most]
+        wanted = [self._by_value(one.value, one.descending) for one in what.order]
+        wanted += [self._by_value(key, False) for key in keys]
+        return arrange(self.context, self.groups.count, wanted, most)
+
+    def _by_value(self, value: plan.Value, descending: bool) -> Key:
+        def key(positions: Ids, most: int | None) -> Codes:
+            found = Values(self.value(value).take(pa.array(positions)))
+            return found.order(descending=descending, most=most)
+
+        return key
+
+    def _by_appearance(self, variables: Sequence[str]) -> Ids:
+        """Groups in the order of their first rows, rows being in the default order."""
+        left = np.arange(self.rows.count)
+        codes = self.groups.codes
+        firsts: list[Codes] = []
+        for name in variables:
+            binding = self.rows[name].take(left)
+            place = id_order(self.context, binding)
+            if binding.kinds is not None:
+                place = place * len(binding.types) + binding.kinds
+            lowest = np.full(self.groups.count, np.iinfo(np.int64).max)
+            np.minimum.at(lowest, codes, place)
+            firsts.append(lowest)
+            kept = place == lowest[codes]
+            left, codes = left[kept], codes[kept]
+            if len(left) == self.groups.count:
+                break
+        return np.asarray(np.lexsort(firsts[::-1]), np.int64)
+
+
+def distinct(table: pa.Table) -> Ids:
+    """The first position of each distinct row, in order."""
+    codes = np.zeros(table.num_rows, np.int64)
+    for column in table.columns:
+        codes, _ = dense(paired(codes, value_codes(column.combine_chunks())))
+    first = dense(codes)[1]
+    return np.sort(first)

@@ -1,0 +1,63 @@
+"""Runs operators in order: which function runs which operator.
+
+Each operator takes the bag of the one before. Nothing is decided here: rewrites have chosen.
+"""
+
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any
+
+from omnigraph.errors import InternalError
+from omnigraph.lang.query import plan
+
+from .context import Context
+from .expand import expand
+from .filter import keep
+from .join import anti_join, close, left_join
+from .physical import KeyScan
+from .rows import Rows
+from .scan import key_scan, node_scan
+
+Operate = Callable[[Context, Rows, Any], Rows]
+
+
+def run_operators(context: Context, rows: Rows, operators: Sequence[Any]) -> Rows:
+    """The bag after all operators."""
+    for one in operators:
+        rows = run_operator(context, rows, one)
+    return rows
+
+
+def run_operator(context: Context, rows: Rows, operator: Any) -> Rows:
+    """The bag after one operator."""
+    run = _OPERATORS.get(type(operator))
+    if run is None:
+        raise InternalError(reason=f"no operator {type(operator).__name__}")
+    context.meter.check()
+    began = perf_counter()
+    found = run(context, rows, operator)
+    context.measure(operator, found.count, began)
+    return found
+
+
+def _filter(context: Context, rows: Rows, operator: plan.Filter) -> Rows:
+    return keep(context, rows, (operator.predicate,))
+
+
+def _anti_join(context: Context, rows: Rows, operator: plan.AntiJoin) -> Rows:
+    return anti_join(context, rows, operator, run_operators)
+
+
+def _left_join(context: Context, rows: Rows, operator: plan.LeftJoin) -> Rows:
+    return left_join(context, rows, operator, run_operators)
+
+
+_OPERATORS: dict[type, Operate] = {
+    plan.NodeScan: node_scan,
+    KeyScan: key_scan,
+    plan.Expand: expand,
+    plan.Close: close,
+    plan.Filter: _filter,
+    plan.AntiJoin: _anti_join,
+    plan.LeftJoin: _left_join,
+}

@@ -1,0 +1,89 @@
+"""The order of rows: sort keys, ties, the default order, and the first rows only.
+
+Keys are applied one after the other, each only to rows that the ones before left equal, so that ids
+are read for ties alone. Null comes first ascending, last descending.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from omnigraph.lang.query import plan
+
+from .codes import Codes, dense, paired
+from .context import Context
+from .rows import Binding, Ids, Rows
+from .values import values_of
+
+Key = Callable[[Ids, int | None], Codes]
+"""Numbers in the order wanted, for rows by position; with a bound, only so many need be right."""
+
+
+def arrange(context: Context, count: int, keys: Sequence[Key], most: int | None = None) -> Ids:
+    """Positions in order; with `most`, the first so many of them."""
+    left: Ids = np.arange(count)
+    place: Codes = np.zeros(count, np.int64)
+    for key in keys:
+        context.meter.check()
+        tied = _tied(place)
+        if not tied.any():
+            break
+        fresh = not place.any()
+        numbers = np.zeros(len(left), np.int64)
+        numbers[tied] = key(left[tied], most if fresh else None)
+        place = dense(paired(place, numbers))[0]
+        if most is not None and most < len(left):
+            near = place <= np.partition(place, max(most - 1, 0))[max(most - 1, 0)]
+            left, place = left[near], place[near]
+    ordered = left[np.argsort(place, kind="stable")]
+    return ordered if most is None else ordered[:most]
+
+
+def _tied(place: Codes) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    if len(place) == 0:
+        return np.zeros(0, np.bool_)
+    return np.asarray(np.bincount(place)[place] > 1)
+
+
+def by_value(context: Context, rows: Rows, value: plan.Value, *, descending: bool = False) -> Key:
+    """A key that sorts by a value of each row."""
+
+    def key(positions: Ids, most: int | None) -> Codes:
+        some = rows if len(positions) == rows.count else rows.take(positions)
+        return values_of(context, some, value).order(descending=descending, most=most)
+
+    return key
+
+
+def by_id(context: Context, rows: Rows, variable: str) -> list[Key]:
+    """Keys that sort by the id of a variable; equal ids of two types by the names of the types."""
+    binding = rows[variable]
+
+    def own(positions: Ids, most: int | None) -> Codes:
+        return id_order(context, binding.take(positions), most)
+
+    def kind(positions: Ids, most: int | None) -> Codes:
+        kinds = binding.kinds if binding.kinds is not None else np.zeros(0, np.int16)
+        names = np.argsort(np.argsort(np.array(binding.types)))
+        return np.asarray(names[kinds[positions]], np.int64)
+
+    return [own] if binding.kinds is None else [own, kind]
+
+
+def id_order(context: Context, binding: Binding, most: int | None = None) -> Codes:
+    """Numbers in the order of ids."""
+    rows = Rows.of({"_": binding})
+    return values_of(context, rows, plan.Entity("_", "")).order(most=most)
+
+
+def default_keys(context: Context, rows: Rows, variables: Sequence[str]) -> list[Key]:
+    """The keys of the order that a query without one has: ids in order of first appearance."""
+    return [key for name in variables for key in by_id(context, rows, name)]
+
+
+def row_keys(context: Context, rows: Rows, what: plan.ReadPlan) -> list[Key]:
+    """All keys of a query that does not group: its own, then ids in order of variable names."""
+    if not what.order:
+        return default_keys(context, rows, what.variables)
+    keys = [by_value(context, rows, one.value, descending=one.descending) for one in what.order]
+    return keys + default_keys(context, rows, sorted(what.variables))

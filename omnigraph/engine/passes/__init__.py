@@ -1,0 +1,20 @@
+"""Rewrites of a plan before it runs: a tuple of functions, one file each.
+
+Each takes a plan and gives one that means the same. They see the schema and never the data, so that
+what they make is kept with the compiled query.
+"""
+
+from omnigraph.lang.query import plan
+from omnigraph.lang.schema.ir import SchemaIR
+
+from .find_by_key import find_by_key
+from .push_filters import push_filters
+
+PASSES = (push_filters, find_by_key)
+
+
+def rewrite(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
+    """The plan after all rewrites."""
+    for one in PASSES:
+        what = one(what, ir)
+    return what

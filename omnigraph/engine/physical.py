@@ -1,0 +1,25 @@
+"""Operators that only the engine knows: what rewrites of a plan put in place of its own.
+
+Each says the same as the operators it replaces, faster.
+"""
+
+from omnigraph.lang.query import plan
+from omnigraph.record import record
+from omnigraph.values import PropertyType
+
+
+@record
+class KeyScan:
+    """A scan whose filters fix every member of the key: at most one node, found by its id.
+
+    `key` has the members in the order of the id; `rest` are the filters that remain to be tested.
+    `columns` are read along, so that nobody has to come back for one node.
+    """
+
+    scan: plan.NodeScan
+    key: tuple[tuple[str, PropertyType, plan.Value], ...]
+    rest: tuple[plan.Predicate, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+Physical = plan.Operator | KeyScan

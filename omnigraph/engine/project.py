@@ -1,0 +1,116 @@
+"""Result columns: values of rows in the types that the plan promises; whole entities as structs.
+
+Owns the shape of an entity in a result: `id`, `type`, then its properties. Blobs are left out: they
+are never read by a query.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.lang.query import plan
+from omnigraph.lang.schema.catalog import Catalog, Property
+from omnigraph.storage.arrow import arrow_type
+from omnigraph.values import ScalarType
+
+from . import evaluate
+from .context import Context
+from .fetch import Column, RowSource, needs
+from .rows import NULL, Binding, Rows
+
+
+def result_schema(catalog: Catalog, columns: Sequence[plan.Column]) -> pa.Schema:
+    """The Arrow schema of a result."""
+    return pa.schema([_field(catalog, one) for one in columns])
+
+
+def _field(catalog: Catalog, column: plan.Column) -> pa.Field:
+    if column.type is None and isinstance(column.value, plan.Entity):
+        return pa.field(column.name, entity_type(catalog, column.value.type_name))
+    if column.type is None:
+        return pa.field(column.name, pa.string())
+    return pa.field(column.name, arrow_type(column.type), nullable=column.type.nullable)
+
+
+def entity_type(catalog: Catalog, type_name: str) -> pa.StructType:
+    """The struct of a whole node; for an interface, of what all its nodes have."""
+    shown = shown_properties(catalog, type_name)
+    fields = [pa.field("id", pa.string()), pa.field(type_member(shown), pa.string())]
+    return pa.struct([*fields, *(pa.field(one.name, arrow_type(one.type)) for one in shown)])
+
+
+def shown_properties(catalog: Catalog, type_name: str) -> list[Property]:
+    """The properties of a type that a result shows."""
+    owner = catalog.node(type_name) or catalog.interface(type_name)
+    found = owner.properties if owner is not None else ()
+    return [one for one in found if one.type.scalar is not ScalarType.BLOB]
+
+
+def type_member(shown: Sequence[Property]) -> str:
+    """`type`, with underscores in front when a property is called so."""
+    name = "type"
+    while any(one.name == name for one in shown):
+        name = f"_{name}"
+    return name
+
+
+def columns_needed(catalog: Catalog, columns: Sequence[plan.Column]) -> set[Column]:
+    """The columns that a projection reads."""
+    found: set[Column] = set()
+    for one in columns:
+        found |= needs(one.value)
+        if isinstance(one.value, plan.Entity):
+            own = one.value
+            shown = shown_properties(catalog, own.type_name)
+            found |= {(own.variable, prop.name) for prop in shown}
+    return found
+
+
+def project(
+    context: Context,
+    rows: Rows,
+    columns: Sequence[plan.Column],
+    scores: dict[plan.Ranking, pa.Array] | None = None,
+) -> pa.Table:
+    """The result columns of rows, each property read once."""
+    schema = result_schema(context.catalog, columns)
+    source = RowSource(context, rows).prefetch(columns_needed(context.catalog, columns))
+    arrays = []
+    for column, field in zip(columns, schema, strict=True):
+        if isinstance(column.value, plan.Score) and scores is not None:
+            arrays.append(scores[column.value.ranking])
+        elif isinstance(column.value, plan.Entity):
+            arrays.append(entities(source, column.value))
+        else:
+            arrays.append(fitted(evaluate.column(source, column.value), field.type))
+    return pa.table(arrays, schema=schema) if arrays else _empty(rows.count)
+
+
+def _empty(count: int) -> pa.Table:
+    return pa.table({"_": pa.nulls(count)}).select([])
+
+
+def fitted(found: pa.Array, kind: pa.DataType) -> pa.Array:
+    """An array in the type that the plan promises."""
+    return found if found.type == kind else found.cast(kind)
+
+
+def entities(source: RowSource, entity: plan.Entity) -> pa.Array:
+    """Whole nodes; null where the variable is."""
+    binding = source.rows[entity.variable]
+    kind = entity_type(source.context.catalog, entity.type_name)
+    names = [source.column(entity.variable, "id"), _type_names(binding)]
+    shown = [(field.name, field.type) for field in list(kind)[2:]]
+    names += [fitted(source.column(entity.variable, name), own) for name, own in shown]
+    missing = binding.ids == NULL
+    mask = pa.array(missing) if bool(missing.any()) else None
+    return pa.StructArray.from_arrays(names, fields=list(kind), mask=mask)
+
+
+def _type_names(binding: Binding) -> pa.Array:
+    names = pa.array([key.partition(":")[2] for key in binding.types], pa.string())
+    kinds = np.zeros(len(binding.ids), np.int16) if binding.kinds is None else binding.kinds
+    if len(names) == 0:
+        return pa.nulls(len(binding.ids), pa.string())
+    return names.take(pa.array(kinds, mask=binding.ids == NULL))

@@ -1,0 +1,120 @@
+"""Predicates as Arrow expressions for storage, where they mean exactly the same there.
+
+What cannot be said exactly is not pushed: it is evaluated after the scan. Only "true" counts, so an
+expression may be null where the predicate is unknown. Never text.
+"""
+
+import math
+from collections.abc import Callable
+from functools import reduce
+from operator import and_, eq, ge, gt, le, lt, ne, or_
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.lang.query import plan
+
+from .compare import Outcome, Settled, settle, turned
+from .evaluate import is_constant
+from .fetch import SYSTEM
+
+Constants = Callable[[plan.Value], Any]
+
+_TESTS = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+_MOST_ITEMS = 1_000
+
+
+def push(schema: pa.Schema, predicate: plan.Predicate, constant: Constants) -> Any | None:
+    """The expression for a predicate on the columns of one table, or None."""
+    match predicate:
+        case plan.Compare():
+            return _compare(schema, predicate, constant)
+        case plan.InList():
+            return _in_list(schema, predicate, constant)
+        case plan.IsNull():
+            return _is_null(schema, predicate)
+        case plan.And():
+            return _all(and_, [push(schema, one, constant) for one in predicate.items])
+        case plan.Or():
+            return _all(or_, [push(schema, one, constant) for one in predicate.items])
+    return None
+
+
+def _is_null(schema: pa.Schema, test: plan.IsNull) -> Any | None:
+    field = _field(schema, test.operand)
+    if field is None or not _plain(field.type):
+        return None
+    column = pc.field(field.name)
+    return column.is_valid() if test.negated else column.is_null()
+
+
+def _all(join: Callable[[Any, Any], Any], parts: list[Any | None]) -> Any | None:
+    known = [one for one in parts if one is not None]
+    return reduce(join, known) if len(known) == len(parts) else None
+
+
+def _compare(schema: pa.Schema, test: plan.Compare, constant: Constants) -> Any | None:
+    left, operator, right = test.left, test.operator, test.right
+    if is_constant(left):
+        left, operator, right = right, turned(operator), left
+    field = _field(schema, left)
+    if field is None or not is_constant(right) or not _plain(field.type):
+        return None
+    value = constant(right)
+    if value is None:
+        return pc.scalar(False)
+    settled = settle(field.type, operator, value)
+    if isinstance(settled, Settled) and pa.types.is_floating(field.type):
+        return _float_test(field, settled)
+    return _expression(field, settled)
+
+
+def _expression(field: pa.Field, settled: Settled | Outcome) -> Any:
+    column = pc.field(field.name)
+    if isinstance(settled, str):
+        return column.is_valid() if settled == "always" else pc.scalar(False)
+    value = pa.scalar(settled.constant, field.type)
+    return _TESTS[settled.operator](column, value)
+
+
+def _float_test(field: pa.Field, settled: Settled) -> Any | None:
+    """Storage orders floats totally: -0.0 below 0.0, NaN beyond the infinities."""
+    if settled.constant == 0 or not math.isfinite(settled.constant) or settled.operator == "!=":
+        return None
+    found = _expression(field, settled)
+    if settled.operator in (">", ">="):
+        return found & _expression(field, Settled("<=", math.inf))
+    if settled.operator in ("<", "<="):
+        return found & _expression(field, Settled(">=", -math.inf))
+    return found
+
+
+def _in_list(schema: pa.Schema, test: plan.InList, constant: Constants) -> Any | None:
+    field = _field(schema, test.operand)
+    if field is None or not _plain(field.type) or pa.types.is_floating(field.type):
+        return None
+    items = constant(test.items)
+    if items is None or len(items) > _MOST_ITEMS:
+        return None
+    settled = [settle(field.type, "=", one) for one in items]
+    held = sorted({one.constant for one in settled if isinstance(one, Settled)})
+    if not held:
+        return pc.scalar(False)
+    return pc.field(field.name).isin(pa.array(held, field.type))
+
+
+def _field(schema: pa.Schema, value: plan.Value) -> pa.Field | None:
+    match value:
+        case plan.PropertyValue():
+            return schema.field(value.name)
+        case plan.SystemValue():
+            return schema.field(SYSTEM[value.field])
+    return None
+
+
+def _plain(kind: pa.DataType) -> bool:
+    """Types whose comparison storage is known to do as we do; it takes no unsigned integers."""
+    types = pa.types
+    tests = (types.is_string, types.is_signed_integer, types.is_floating, types.is_boolean)
+    return any(test(kind) for test in (*tests, types.is_date, types.is_timestamp))

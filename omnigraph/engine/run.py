@@ -1,0 +1,143 @@
+"""Runs a read: binds parameters, rewrites the plan, runs it, gives a table.
+
+The doors of the engine for reads. A plan is rewritten once per compiled query and schema; what
+remains per call is the work itself.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph import ids
+from omnigraph.errors import ParameterError, UsageError
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.lang.query import plan
+from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.lang.query.parameters import bind_parameters
+from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.values.coerce import Mode
+
+from .context import Context
+from .group import distinct, grouped
+from .limits import Limits, Meter
+from .operators import run_operators
+from .order import arrange, row_keys
+from .passes import rewrite
+from .project import project
+from .rows import Rows
+
+_KEPT = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What a read took."""
+
+    rows: int
+    milliseconds: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of a read: a table with the columns of the plan, and what it took."""
+
+    table: pa.Table
+    stats: Stats
+
+
+def run_read(
+    snapshot: Snapshot,
+    query: CompiledQuery,
+    params: Mapping[str, Any],
+    *,
+    limits: Limits | None = None,
+    caches: Any = None,
+    mode: Mode = "standard",
+) -> Answer:
+    """Run a compiled read on a snapshot; `params` are values as callers give them."""
+    began = perf_counter()
+    what, context = start(snapshot, query, params, limits, caches, mode)
+    try:
+        table = execute(context, what)
+    finally:
+        context.meter.leave()
+    taken = (perf_counter() - began) * 1000
+    return Answer(table, Stats(table.num_rows, taken, context.meter.peak))
+
+
+def start(
+    snapshot: Snapshot,
+    query: CompiledQuery,
+    params: Mapping[str, Any],
+    limits: Limits | None = None,
+    caches: Any = None,
+    mode: Mode = "standard",
+) -> tuple[plan.ReadPlan, Context]:
+    """The rewritten plan of a read, and the context to run it in."""
+    if not isinstance(query.plan, plan.ReadPlan):
+        raise UsageError(reason=f"'{query.name}' is a mutation, not a read")
+    bound = bind_parameters(query.parameters, params, mode, now=ids.now())
+    ir = snapshot.schema.ir
+    meter = Meter(limits or Limits.default())
+    context = Context(snapshot, ir.catalog, bound, meter, caches)
+    return prepared(query.plan, ir), context
+
+
+# By identity, since hashing a plan costs more than running a small one; both objects are held, so
+# that their addresses stay theirs.
+_prepared: dict[tuple[int, int], tuple[plan.ReadPlan, SchemaIR, plan.ReadPlan]] = {}
+
+
+def prepared(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
+    """The plan after all rewrites, made once."""
+    key = (id(what), id(ir))
+    found = _prepared.get(key)
+    if found is None:
+        if len(_prepared) >= _KEPT:
+            _prepared.clear()
+        found = _prepared[key] = (what, ir, rewrite(what, ir))
+    return found[2]
+
+
+def execute(context: Context, what: plan.ReadPlan) -> pa.Table:
+    """The result of a plan."""
+    rows = run_operators(context, Rows.one(), what.operators)
+    offset, most = bounds(context, what)
+    if what.aggregated:
+        table = grouped(context, rows, what, None if what.distinct else most)
+    elif what.ranking is not None:
+        from .search import ranked
+
+        return ranked(context, rows, what, offset, most)
+    else:
+        limit = None if what.distinct else most
+        rows = rows.take(arrange(context, rows.count, row_keys(context, rows, what), limit))
+        if not what.distinct:
+            return project(context, rows.slice(offset, rows.count), what.columns)
+        table = project(context, rows, what.columns)
+    if what.distinct:
+        table = table.take(pa.array(distinct(table)))
+    return table.slice(offset, None if most is None else most - offset)
+
+
+def bounds(context: Context, what: plan.ReadPlan) -> tuple[int, int | None]:
+    """How many rows are skipped, and how many are needed at most, the skipped ones included."""
+    offset = amount(context, what.offset, "offset") or 0
+    limit = amount(context, what.limit, "limit")
+    return offset, None if limit is None else offset + limit
+
+
+def amount(context: Context, value: plan.Value | None, word: str) -> int | None:
+    """The number of `limit` or `offset`."""
+    if value is None:
+        return None
+    found: int = context.constant(value)
+    if found < 0:
+        name = value.name if isinstance(value, plan.Parameter) else word
+        wanted = f"a number that is not negative, for `{word}`"
+        raise ParameterError(parameter=name, expected=wanted, actual=found)
+    return found

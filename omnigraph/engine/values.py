@@ -1,0 +1,75 @@
+"""Values of rows before they are spelled out: distinct values, and which of them each row has.
+
+A property is looked at once per entity, however many rows the entity stands in.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.lang.query import plan
+from omnigraph.lang.query.free import variables_of
+
+from . import evaluate
+from .codes import Codes, dense, entity_codes, order_codes, value_codes
+from .context import Context
+from .fetch import RowSource
+from .rows import Ids, Mask, Rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """`values[index[i]]` is the value of row i; without an index, `values[i]` is."""
+
+    values: pa.Array
+    index: Ids | None = None
+
+    def spelled(self) -> pa.Array:
+        """One value per row."""
+        return self.values if self.index is None else self.values.take(pa.array(self.index))
+
+    def valid(self) -> Mask:
+        """Where the value is not null."""
+        return self._gather(self.values.is_valid().to_numpy(zero_copy_only=False))
+
+    def codes(self) -> Codes:
+        """A code per row, equal for equal values."""
+        return self._gather(value_codes(self.values))
+
+    def order(self, *, descending: bool = False, most: int | None = None) -> Codes:
+        """A number per row, in the order of the values."""
+        if self.index is not None:
+            most = None  # the best values may stand in no row, or in many
+        return self._gather(order_codes(self.values, descending=descending, most=most))
+
+    def numbers(self) -> npt.NDArray[Any]:
+        """The numbers per row; anything where the value is null."""
+        plain = self.values.fill_null(0) if self.values.null_count else self.values
+        return self._gather(plain.to_numpy(zero_copy_only=False))
+
+    def take(self, positions: Ids) -> "Values":
+        """The values of some rows."""
+        if self.index is not None:
+            return Values(self.values, self.index[positions])
+        return Values(self.values.take(pa.array(positions)))
+
+    def _gather(self, found: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return found if self.index is None else found[self.index]
+
+
+def values_of(context: Context, rows: Rows, value: plan.Value) -> Values:
+    """A value in every row: constants once, properties once per entity."""
+    if evaluate.is_constant(value):
+        one = evaluate.column(RowSource(context, Rows.one()), value)
+        return Values(one, np.zeros(rows.count, np.int64))
+    names = tuple(variables_of(value))
+    if len(names) != 1:
+        return Values(evaluate.column(RowSource(context, rows), value))
+    codes, first = dense(entity_codes(rows[names[0]]))
+    if len(first) == rows.count:
+        return Values(evaluate.column(RowSource(context, rows), value))
+    each = Rows.of({names[0]: rows[names[0]].take(first)})
+    return Values(evaluate.column(RowSource(context, each), value), codes)

@@ -1,0 +1,95 @@
+"""A small real graph for tests of the engine: written through storage and history, read by name.
+
+Rows are dictionaries; ids of nodes are their keys, edges are numbered in the order they are given.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.engine.limits import Limits
+from omnigraph.engine.run import Answer, run_read
+from omnigraph.history.branches import open_line
+from omnigraph.history.init import init_graph
+from omnigraph.history.plan import PublishPlan, WriteTxn
+from omnigraph.history.publish import publish
+from omnigraph.history.schemas import Contract
+from omnigraph.history.snapshot import Snapshot, snapshot
+from omnigraph.ids import new_ulid
+from omnigraph.lang.query import compile_query
+from omnigraph.lang.schema import compile_schema
+from omnigraph.lang.schema.identity import new_identity
+from omnigraph.storage import table as tables
+from omnigraph.storage.store import open_store
+
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+class Small:
+    """A graph at its newest state."""
+
+    def __init__(self, root: Path, schema: str, rows: Rows) -> None:
+        self.store = open_store(str(root), durability="os")
+        init_graph(
+            self.store, Contract(schema, new_identity(compile_schema(schema, "s"), new_ulid()))
+        )
+        self.line = open_line(self.store, "main")
+        if rows:
+            self.append(rows)
+
+    def append(self, rows: Rows) -> None:
+        """Add rows by table key."""
+
+        def plan(txn: WriteTxn) -> PublishPlan:
+            staged = {
+                key: tables.stage_append(txn.store, txn.table(key), shaped(txn.table(key), some))
+                for key, some in rows.items()
+            }
+            return PublishPlan("load", staged, (), epoch=txn.base.state.head.gc_epoch)
+
+        publish(self.line, plan)
+
+    def replace(self, key: str, ids: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+        """Remove rows by id and put others in their places, or nowhere."""
+
+        def plan(txn: WriteTxn) -> PublishPlan:
+            table = txn.table(key)
+            found = tables.find_rows(table, "id", list(ids), ["id"])
+            kept = found["_rowid"].to_pylist()[: len(rows)]
+            staged = tables.stage_change(
+                txn.store,
+                table,
+                removed=found["_rowaddr"].to_pylist(),
+                replaced=(kept, shaped(table, rows)) if rows else None,
+            )
+            return PublishPlan("update", {key: staged}, (), epoch=txn.base.state.head.gc_epoch)
+
+        publish(self.line, plan)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The newest state."""
+        return snapshot(self.store, self.line)
+
+    def run(self, text: str, limits: Limits | None = None, **params: Any) -> Answer:
+        """Run a query; a body without a header is wrapped."""
+        if not text.lstrip().startswith("query"):
+            text = f"query q() {{ {text} }}"
+        shown = self.snapshot
+        query = compile_query(text, shown.schema.ir.catalog)
+        return run_read(shown, query, params, limits=limits)
+
+    def rows(self, text: str, **params: Any) -> list[tuple[Any, ...]]:
+        """The rows of a query as tuples, in order."""
+        table = self.run(text, **params).table
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def shaped(table: tables.Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows in the columns of a table; what is not given is null."""
+    columns = [
+        pa.array([row.get(field.name) for row in rows], field.type) for field in table.schema
+    ]
+    return pa.table(columns, schema=table.schema)
