@@ -9,22 +9,77 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from omnigraph import errors as errors
+    from omnigraph import testing as testing
+    from omnigraph.aio import AsyncGraph as AsyncGraph
+    from omnigraph.aio import open as aopen
     from omnigraph.graph import Graph as Graph
     from omnigraph.graph import init as init
     from omnigraph.graph import open as open
+    from omnigraph.history.commit import Commit as Commit
+    from omnigraph.nodes import EdgeSet as EdgeSet
+    from omnigraph.nodes import Node as Node
+    from omnigraph.nodes import NodeSet as NodeSet
+    from omnigraph.prepared import Prepared as Prepared
+    from omnigraph.receipt import LoadReport as LoadReport
+    from omnigraph.receipt import Receipt as Receipt
+    from omnigraph.result import Result as Result
+    from omnigraph.result import ResultStream as ResultStream
+    from omnigraph.row import Row as Row
+    from omnigraph.transaction import Transaction as Transaction
 
 __version__ = "0.1.0"
 
-__all__ = ["Graph", "__version__", "errors", "init", "open"]
+_PLACES = {
+    "AsyncGraph": "aio:AsyncGraph",
+    "Commit": "history.commit:Commit",
+    "EdgeSet": "nodes:EdgeSet",
+    "Graph": "graph:Graph",
+    "LoadReport": "receipt:LoadReport",
+    "Node": "nodes:Node",
+    "NodeSet": "nodes:NodeSet",
+    "Prepared": "prepared:Prepared",
+    "Receipt": "receipt:Receipt",
+    "Result": "result:Result",
+    "ResultStream": "result:ResultStream",
+    "Row": "row:Row",
+    "Transaction": "transaction:Transaction",
+    "aopen": "aio:open",
+    "errors": "errors:",
+    "init": "graph:init",
+    "open": "graph:open",
+    "testing": "testing:",
+}
+
+__all__ = [
+    "AsyncGraph",
+    "Commit",
+    "EdgeSet",
+    "Graph",
+    "LoadReport",
+    "Node",
+    "NodeSet",
+    "Prepared",
+    "Receipt",
+    "Result",
+    "ResultStream",
+    "Row",
+    "Transaction",
+    "__version__",
+    "aopen",
+    "errors",
+    "init",
+    "open",
+    "testing",
+]
 
 
 def __getattr__(name: str) -> Any:
     """Load a part when it is first asked for."""
-    if name == "errors":
-        return importlib.import_module("omnigraph.errors")
-    if name in ("Graph", "init", "open"):
-        return getattr(importlib.import_module("omnigraph.graph"), name)
-    raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")
+    if name not in _PLACES:
+        raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")
+    module, _, attribute = _PLACES[name].partition(":")
+    found = importlib.import_module(f"omnigraph.{module}")
+    return getattr(found, attribute) if attribute else found
 
 
 def __dir__() -> list[str]:

@@ -22,10 +22,10 @@ from omnigraph.lang.query.compile import CompiledQuery, compile_queries
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.names import did_you_mean
 
-Query = str | PathLike[str]
+Query = str | PathLike[str] | Source
 ANONYMOUS = "anonymous"
 _KEPT = 512
-_BARE = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)*(?:match|insert|update|delete)\b", re.DOTALL)
+_BARE = re.compile(r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+(?:match|insert|update|delete)\b", re.DOTALL)
 _USED = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|\$([a-z_][A-Za-z0-9_]*)', re.DOTALL)
 
 
@@ -46,7 +46,9 @@ def read_query(source: Query, params: Mapping[str, Any]) -> Asked:
     >>> read_query("match { $p: Person  $p.age > $min } return { $p.name }", {"min": 30}).text
     'query anonymous($min: I64) {match { $p: Person  $p.age > $min } return { $p.name }}'
     """
-    if isinstance(source, str) and not _is_path(source):
+    if isinstance(source, Source):
+        asked = Asked(source.text, source.name)
+    elif isinstance(source, str) and not _is_path(source):
         asked = Asked(source)
     else:
         asked = _read(Path(source))

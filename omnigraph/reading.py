@@ -4,11 +4,14 @@ Each call takes one snapshot, compiles (or remembers) one text, binds its parame
 of it to the engine. It never touches a table itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
+from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, Self, overload
 
+from omnigraph.diagnostics import Source
 from omnigraph.engine.limits import Limits
 from omnigraph.errors import EntityNotFound, InputError
 from omnigraph.events import Event, operation
@@ -19,6 +22,7 @@ from omnigraph.nodes import EdgeSet, Node, NodeSet, edge_set, node_set
 from omnigraph.prepared import COMPILED, Prepared, Query, choose, demand, read_query
 from omnigraph.result import Result, ResultStream
 from omnigraph.rowtext import node_id
+from omnigraph.sources import write_lines
 
 Moment = str | int | datetime | timedelta
 Params = Mapping[str, Any] | None
@@ -111,7 +115,8 @@ class Reading(Handle):
     def prepare(self, source: Query, /, *, name: str | None = None) -> Prepared:
         """Check a query now, and call it like a function later."""
         _, query = self._compiled(source, name, {})
-        text = source if isinstance(source, str) and "{" in source else read_query(source, {}).text
+        asked = read_query(source, {})
+        text = Source(asked.name, asked.text)
         chosen = query.name
 
         def call(params: Mapping[str, Any]) -> Any:
@@ -159,6 +164,52 @@ class Reading(Handle):
         if found is None:
             raise EntityNotFound(f"there is no {type_name} '{key}' here")
         return found
+
+    # Whole graphs -------------------------------------------------------------------------------
+
+    @overload
+    def export(
+        self,
+        path: None = None,
+        /,
+        *,
+        types: Sequence[str] | None = None,
+        branch: str | None = None,
+        at: Moment | None = None,
+    ) -> Iterator[bytes]: ...
+    @overload
+    def export(
+        self,
+        path: str | PathLike[str],
+        /,
+        *,
+        types: Sequence[str] | None = None,
+        branch: str | None = None,
+        at: Moment | None = None,
+    ) -> int: ...
+    def export(
+        self,
+        path: str | PathLike[str] | None = None,
+        /,
+        *,
+        types: Sequence[str] | None = None,
+        branch: str | None = None,
+        at: Moment | None = None,
+    ) -> Iterator[bytes] | int:
+        """Write one snapshot as NDJSON that loads back: nodes first, ordered by id.
+
+        With a path (.gz and .zst are packed) the file appears whole, and the number of entities is
+        given; without one, the lines.
+        """
+        from omnigraph.ingest.export import export_lines
+
+        there = self._elsewhere(branch, at)
+        lines = export_lines(there._newest(), types)
+        if path is None:
+            return lines
+        with operation("export", there.branch_name) as event:
+            event.rows = count = write_lines(Path(path), lines)
+        return count
 
     # Inside -------------------------------------------------------------------------------------
 

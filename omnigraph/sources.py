@@ -1,12 +1,13 @@
-"""What a load may be given: files by suffix and format, columns renamed, bytes counted.
+"""What a load may be given, and where an export goes: files by suffix, bytes counted.
 
-Turns CSV and Parquet into Arrow tables by type; NDJSON, records and frames pass as they are. It
-reads, and never looks at what the values mean.
+Turns CSV and Parquet into Arrow tables by type; NDJSON, records and frames pass as they are. A file
+that is written appears whole or not at all. Nothing here looks at what the values mean.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -105,3 +106,54 @@ class Counted:
         self._done += len(found)
         self._told(self._done, max(self._total, self._done))
         return found
+
+
+def write_lines(path: Path, lines: Iterable[bytes]) -> int:
+    """Write lines to a file, packed when it is called .gz or .zst; gives how many there were.
+
+    They go to a file beside it first, which takes its name when it is complete.
+    """
+    try:
+        handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    try:
+        with os.fdopen(handle, "wb") as raw, _packing(raw, path.suffix) as out:
+            count = _write(out, lines)
+        Path(scratch).chmod(0o666 & ~_umask())
+        Path(scratch).replace(path)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    finally:
+        with suppress(FileNotFoundError):
+            Path(scratch).unlink()
+    return count
+
+
+def _write(out: Any, lines: Iterable[bytes]) -> int:
+    count = 0
+    for line in lines:
+        out.write(line)
+        count += 1
+    return count
+
+
+@contextmanager
+def _packing(raw: IO[bytes], suffix: str) -> Iterator[Any]:
+    kind = {".gz": "gzip", ".zst": "zstd"}.get(suffix)
+    if kind is None:
+        yield raw
+    else:
+        with pa.CompressedOutputStream(pa.PythonFile(raw, "w"), kind) as out:
+            yield out
+
+
+def _umask() -> int:
+    now = os.umask(0)
+    os.umask(now)
+    return now
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    hint = "is there room, and may you write there?"
+    return InputError(f"cannot write {path}: {error.strerror}", reason="unwritable", hint=hint)

@@ -153,6 +153,19 @@ class Writing(Handle):
             self._unfork(made)
         return done
 
+    def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> Receipt:
+        """Build the indexes that the schema asks for, over all rows that none covers yet."""
+        from omnigraph.engine.tend import ensure_indices
+
+        there = self._there(branch)
+        there._writable("building indexes")
+        signature = Terms(actor=actor_of(actor) if actor else None).signature()
+        with operation("ensure_indices", there.branch_name) as event:
+            commit = ensure_indices(there._line, signature)
+        if commit is not None:
+            there.refresh()
+        return Receipt(commit, branch=there.branch_name, elapsed=event.seconds())
+
     def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 5) -> Answer:
         """Call `fn(graph)`, again after a conflict that a fresh look may solve."""
         for attempt in range(1, attempts + 1):

@@ -1,0 +1,68 @@
+"""`omnigraph mutate`: change a graph by a query, as one commit."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from omnigraph.errors import PreconditionFailed
+
+from . import exits, show
+from .address import actor_option, address, store_option, tell_target
+from .asked import Asked, query_options
+from .options import settings, shared_options
+
+if TYPE_CHECKING:
+    from omnigraph.receipt import Receipt
+
+
+@click.command()
+@query_options
+@click.option("--branch", default="main", show_default=True, help="The branch.")
+@click.option("--if-commit", metavar="ID", help="Only if the branch is at this commit.")
+@click.option("--message", "-m", help="Why, for the log.")
+@click.option("--idempotency-key", metavar="KEY", help="A repetition does nothing more.")
+@store_option
+@actor_option
+@shared_options
+def mutate(asked: Asked, store: str | None, actor: str | None, branch: str, **how: Any) -> None:
+    """Run a mutation: insert, update or delete, all of it or nothing.
+
+    Exits 4 when --if-commit names a commit that is no longer the head of the branch.
+    """
+    root = address(None, store, way="--store")
+    tell_target("mutate", root)
+    from omnigraph.graph import open as open_graph
+
+    graph = open_graph(root.uri, branch=branch, actor=actor)
+    try:
+        done = graph.mutate(asked.source, name=asked.name, params=asked.params, **how)
+    except PreconditionFailed as error:
+        if not settings().json:
+            raise
+        show.document(error.to_json())
+        click.get_current_context().exit(exits.code_of(error))
+    _tell(done, graph.actor)
+
+
+def _tell(done: "Receipt", actor: str | None) -> None:
+    if settings().json:
+        show.document(change_document(done, actor))
+        return
+    nodes = show.count(done.affected_nodes, "node")
+    edges = show.count(done.affected_edges, "edge")
+    by = f" as {actor}" if actor else ""
+    show.result(f"changed {done.branch} via {done.query_name}: {nodes}, {edges}{by}")
+
+
+def change_document(done: "Receipt", actor: str | None) -> dict[str, Any]:
+    """A change as programs read it; `commit` is null when nothing was written."""
+    from .commit import document
+
+    return {
+        "branch": done.branch,
+        "query_name": done.query_name,
+        "affected_nodes": done.affected_nodes,
+        "affected_edges": done.affected_edges,
+        "actor_id": actor,
+        "commit": document(done.commit) if done.commit is not None else None,
+    }

@@ -1,0 +1,58 @@
+"""Graphs for tests: made in a temporary directory, filled, and gone afterwards.
+
+Also a plugin of pytest: `pytest_plugins = ["omnigraph.testing"]` gives the fixture `make_graph`.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from omnigraph.graph import Graph, init
+
+
+@contextmanager
+def graph(
+    schema: str | PathLike[str], data: Data = None, *, actor: str | None = None
+) -> Iterator[Graph]:
+    """A graph that lives as long as the `with` block.
+
+    `data` is what `Graph.load` takes: NDJSON as text or a path, records, or tables by type.
+
+    >>> with graph("node Person { name: String @key }", {"Person": [{"name": "Ada"}]}) as people:
+    ...     people.nodes("Person").ids()
+    ['Ada']
+    """
+    with tempfile.TemporaryDirectory(prefix="omnigraph-") as folder:
+        made = init(Path(folder, "graph"), schema, actor=actor, durability="os")
+        try:
+            if data is not None:
+                made.load(_text(data), mode="append")
+            yield made
+        finally:
+            made.close()
+
+
+def _text(data: Any) -> Any:
+    """NDJSON in a string is data; any other string is a path."""
+    return data.encode() if isinstance(data, str) and data.lstrip().startswith("{") else data
+
+
+def _fixture() -> Any:
+    try:
+        fixture = import_module("pytest").fixture
+    except ImportError:
+        return None
+
+    def make_graph() -> Iterator[Callable[..., Graph]]:
+        """A function that makes graphs as `graph` does; they end with the test."""
+        with ExitStack() as stack:
+            yield lambda *given, **more: stack.enter_context(graph(*given, **more))
+
+    return fixture(make_graph)
+
+
+make_graph = _fixture()
