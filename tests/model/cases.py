@@ -129,7 +129,8 @@ def _part(text: str) -> Part:
 
 def _pairs(name: str, steps: list[Part]) -> list[tuple[Part, Part]]:
     words = [one.word for one in steps]
-    assert len(steps) % 2 == 0 and steps, (name, words)
+    assert steps, name
+    assert len(steps) % 2 == 0, (name, words)
     assert set(words[::2]) <= ACTIONS, (name, words)
     assert set(words[1::2]) <= EXPECTATIONS, (name, words)
     return list(zip(steps[::2], steps[1::2], strict=True))

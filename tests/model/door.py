@@ -12,6 +12,8 @@ from typing import Any
 import omnigraph
 from omnigraph.graph import Graph
 from omnigraph.ids import is_ulid
+from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.values import ScalarType
 
 from .shown import shown
 from .world import World
@@ -63,9 +65,8 @@ def stored_world(graph: Graph) -> World:
         plain = [one.name for one in table.schema if not _is_blob(one)]
         for row in table.to_table(columns=plain).to_pylist():
             own = row.pop("id")
-            if kind == "edge":
-                row = {"from": row.pop("src"), "to": row.pop("dst")} | row
-            world.rows(key)[own] = {name: _plain(one) for name, one in row.items()}
+            ends = {"from": row.pop("src"), "to": row.pop("dst")} if kind == "edge" else {}
+            world.rows(key)[own] = ends | {name: _plain(one) for name, one in row.items()}
     return world
 
 
@@ -80,11 +81,12 @@ def _plain(value: Any) -> Any:
 
 def comparable(world: World, known: set[str]) -> dict[str, Any]:
     """The content of a graph without ids that chance made, and without blobs."""
+    kinds: list[Node | Edge] = [*world.catalog.nodes, *world.catalog.edges]
     blobs = {
         (kind.name, one.name)
-        for kind in (*world.catalog.nodes, *world.catalog.edges)
+        for kind in kinds
         for one in kind.properties
-        if one.type.scalar.value == "Blob"
+        if one.type.scalar is ScalarType.BLOB
     }
     found: dict[str, Any] = {}
     for word, tables in (("node", world.nodes), ("edge", world.edges)):

@@ -1,7 +1,7 @@
 """Every case under tests/cases/{query/rows,mutation,load} through the public doors of a graph.
 
-Whatever a case expects, two things always hold: a write that was refused, or that had nothing to do,
-leaves head and rows as they were; a write that was done leaves exactly the rows that the oracle has.
+Whatever a case expects, two things always hold: a write that was refused, or that had nothing to
+do, leaves head and rows as they were; a write that was done leaves the rows that the oracle has.
 """
 
 import json
@@ -45,15 +45,14 @@ class _Run:
     def steps(self, case: Case) -> None:
         for action, wanted in case.steps:
             before = self.graph.refresh().head.id, comparable(stored_world(self.graph), set())
-            try:
+            if wanted.word != "error":
                 self._step(action, wanted)
-            except OmnigraphError as error:
-                assert wanted.word == "error", error
-                check_error(error, wanted)
-                after = self.graph.refresh().head.id, comparable(stored_world(self.graph), set())
-                assert after == before, "a refused step changed something"
-            else:
-                assert wanted.word != "error", "this should have been refused"
+                continue
+            with pytest.raises(OmnigraphError) as caught:
+                self._step(action, wanted)
+            check_error(caught.value, wanted)
+            after = self.graph.refresh().head.id, comparable(stored_world(self.graph), set())
+            assert after == before, "a refused step changed something"
 
     def _step(self, action: Part, wanted: Part) -> None:
         if action.word == "query":

@@ -1,0 +1,421 @@
+"""Reads by chance, as text: every production of the language except search, most of them valid.
+
+The writer remembers which variables it bound to which types, so that the checker refuses few of
+its queries. What a query means is not known here.
+"""
+
+import json
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from .random_graphs import DAYS, ENDS, MOMENTS, PEOPLE, PROPERTIES, TEXTS
+
+KINDS = {
+    "label": "text",
+    "name": "text",
+    "mood": "text",
+    "n": "number",
+    "age": "number",
+    "big": "number",
+    "size": "number",
+    "single": "number",
+    "double": "number",
+    "k": "number",
+    "flag": "truth",
+    "born": "day",
+    "since": "day",
+    "at": "moment",
+    "tags": "texts",
+    "nums": "numbers",
+    "id": "text",
+    "from": "text",
+    "to": "text",
+}
+SCALARS = ("text", "number", "truth", "day", "moment")
+WALKS = {  # edge words by the types they join, in the order of writing
+    ("Person", "Person"): ["knows", "likes", "knows|likes", "likes|knows"],
+    ("Person", "Firm"): ["worksAt", "in", "in|worksAt", "worksAt|employs"],
+    ("Firm", "Person"): ["employs", "employs|worksAt"],
+    ("Firm", "Firm"): ["contains"],
+}
+PARAMETERS: dict[str, tuple[str, Any]] = {
+    "text": ("String", "a"),
+    "maybe": ("String?", None),
+    "number": ("I64", 1),
+    "small": ("I32?", None),
+    "real": ("F64 = 0.5", None),
+    "truth": ("Bool", True),
+    "day": ("Date", "2020-01-01"),
+    "moment": ("DateTime", "2020-01-01T00:00:00Z"),
+    "texts": ("[String]", ["a", "b"]),
+    "numbers": ("[I64]?", [0, 1]),
+    "few": ("U32", 2),
+    "vector": ("Vector(2)", [0, 1]),
+}
+OPERATORS = ["=", "!=", "<", "<=", ">", ">="]
+
+
+@dataclass
+class Written:
+    """A query text and the values of its parameters."""
+
+    text: str
+    given: dict[str, Any]
+
+
+@dataclass
+class Writer:
+    """Writes one query."""
+
+    dice: Random
+    nodes: dict[str, str] = field(default_factory=dict)
+    edges: dict[str, list[str]] = field(default_factory=dict)
+    maybe: set[str] = field(default_factory=set)
+    used: dict[str, None] = field(default_factory=dict)
+    count: int = 0
+
+    def query(self) -> Written:
+        """A whole query; values that are left out are null or the default."""
+        clauses = [self.opening(), *(self.clause(2) for _ in range(self.dice.randint(0, 4)))]
+        result = self.result()
+        body = f"match {{ {'  '.join(clauses)} }}\nreturn {result}"
+        head = ", ".join(f"${name}: {PARAMETERS[name][0]}" for name in self.used)
+        note = self.dice.choice(["", '@description("by chance") ', '@instruction("run it") '])
+        given = {n: PARAMETERS[n][1] for n in self.used if PARAMETERS[n][1] is not None}
+        return Written(f"query q({head}) {note}{{ {body} }}", given)
+
+    # Clauses ------------------------------------------------------------------------------------
+
+    def opening(self) -> str:
+        """The first clause: a binding, or a traversal without one."""
+        return self.binding() if self.dice.random() < 0.85 else self.traversal()
+
+    def clause(self, depth: int) -> str:
+        """One more clause."""
+        kinds = "bbttttttffp" + "no" * depth
+        match self.dice.choice(kinds):
+            case "b":
+                return self.binding()
+            case "t":
+                return self.traversal()
+            case "p":
+                return self.pair()
+            case "n":
+                return f"not {{ {self.block(depth)} }}"
+            case "o":
+                return self.optional(depth)
+        return self.condition(2) if self.fields() else self.binding()
+
+    def block(self, depth: int) -> str:
+        """Clauses that speak of the outside; what they bind is forgotten afterwards."""
+        nodes, edges, maybe = dict(self.nodes), dict(self.edges), set(self.maybe)
+        inner = [self.linked(), *(self.clause(depth - 1) for _ in range(self.dice.randint(0, 2)))]
+        self.nodes, self.edges, self.maybe = nodes, edges, maybe
+        return "  ".join(inner)
+
+    def optional(self, depth: int) -> str:
+        """Clauses whose variables may be missing afterwards."""
+        nodes, edges = set(self.nodes), set(self.edges)
+        inner = [self.linked(), *(self.clause(depth - 1) for _ in range(self.dice.randint(0, 1)))]
+        self.maybe |= (self.nodes.keys() - nodes) | (self.edges.keys() - edges)
+        return f"optional {{ {'  '.join(inner)} }}"
+
+    def linked(self) -> str:
+        """A clause with a variable from outside."""
+        if self.nodes and self.dice.random() < 0.75:
+            return self.traversal(self.dice.choice(sorted(self.nodes)))
+        return self.condition(1) if self.fields() else self.binding()
+
+    def binding(self) -> str:
+        """`$a: Person { age: 1 }`, sometimes of a variable that is bound already."""
+        name, kind = self.fresh(), self.dice.choice(["Person", "Person", "Firm", "Named"])
+        known = [one for one in self.nodes if one not in self.maybe]
+        if known and self.dice.random() < 0.25:
+            name = self.dice.choice(sorted(known))
+            kind = self.nodes[name]
+        self.nodes.setdefault(name, kind)
+        return f"${name}: {kind}{self.inline(kind)}"
+
+    def inline(self, kind: str) -> str:
+        """Inline predicates, perhaps none in braces."""
+        if self.dice.random() < 0.65:
+            return ""
+        names = self.dice.sample(self.names_of(kind), self.dice.choice([0, 1, 1, 2]))
+        tests = [f"{one}: {self.inline_value(one)}" for one in names]
+        comma = "," if tests and self.dice.random() < 0.2 else ""
+        return f" {{ {', '.join(tests)}{comma} }}"
+
+    def inline_value(self, name: str) -> str:
+        """A value for an inline predicate."""
+        kind = {"texts": "text", "numbers": "number"}.get(KINDS[name], KINDS[name])
+        if name == "mood":
+            return self.dice.choice(['"glad"', '"sad"', "null"])
+        if name not in ("name", "id") and KINDS[name] in SCALARS and self.dice.random() < 0.15:
+            return "null"
+        if name == "at" and self.dice.random() < 0.1:
+            return "now()"
+        return self.constant(kind)
+
+    def traversal(self, start: str | None = None) -> str:
+        """Any form of a traversal, from a variable that is bound when there is one."""
+        source = start or self.end()
+        kind = self.nodes.get(source, self.dice.choice(["Person", "Firm"]))
+        if kind == "Named":
+            kind = self.dice.choice(["Person", "Firm"])
+        fitting = [pair for pair in WALKS if pair[0] == kind]
+        pair = self.dice.choice(fitting)
+        target = self.end(pair[1])
+        words = self.dice.choice(WALKS[pair])
+        undirected = pair[0] == pair[1] and self.dice.random() < 0.25
+        edges = f"<{words}>" if undirected else words
+        bound, hops = "", ""
+        if self.dice.random() < 0.25:
+            bound = self.edge_variable(words)
+        elif self.dice.random() < 0.4:
+            far = pair[0] == pair[1] or self.dice.random() < 0.1
+            low = self.dice.choice([1, 1, 2, 2, 3]) if far else 1
+            hops = f"{{{low},{low + self.dice.randint(0, 2)}}}"
+        ends = [source, target]
+        if pair[0] != pair[1] and self.dice.random() < 0.3:
+            ends.reverse()
+        for name, one in zip((source, target), pair, strict=True):
+            if name != "_" and self.nodes.get(name, "Named") == "Named":
+                self.nodes[name] = one
+        return f"${ends[0]} {bound}{edges}{hops} ${ends[1]}"
+
+    def edge_variable(self, words: str) -> str:
+        """`$w:`, which may be anonymous."""
+        if self.dice.random() < 0.1:
+            return "$_:"
+        name = self.fresh("w")
+        folded = {one.lower(): one for one in ENDS}
+        self.edges[name] = [folded[word.lower()] for word in words.split("|")]
+        return f"${name}:"
+
+    def end(self, kind: str | None = None) -> str:
+        """An end of a traversal: bound, new or anonymous."""
+        fitting = [
+            name
+            for name, one in self.nodes.items()
+            if name not in self.maybe and (kind is None or one in (kind, "Named"))
+        ]
+        roll = self.dice.random()
+        if fitting and roll < (0.75 if kind is None else 0.35):
+            return self.dice.choice(sorted(fitting))
+        return "_" if roll > 0.88 else self.fresh()
+
+    def fresh(self, letter: str = "v") -> str:
+        """A new name; its place in the alphabet is not its place in the text."""
+        self.count += 1
+        return f"{letter}{(self.count * 7) % 10}{self.count}"
+
+    def pair(self) -> str:
+        """Two parameters with a word between them."""
+        return self.dice.choice(
+            [
+                f"{self.parameter('text')} contains {self.parameter('text')}",
+                f"{self.parameter('text')} starts_with {self.parameter('maybe')}",
+                f"{self.parameter('text')} in {self.parameter('texts')}",
+            ]
+        )
+
+    # Conditions ---------------------------------------------------------------------------------
+
+    def condition(self, depth: int) -> str:
+        """A condition, perhaps of conditions."""
+        if depth > 0 and self.dice.random() < 0.35:
+            one, other = self.condition(depth - 1), self.condition(depth - 1)
+            match self.dice.randint(0, 3):
+                case 0:
+                    return f"({one}) and ({other})"
+                case 1:
+                    return f"({one}) or ({other})"
+                case 2:
+                    return f"not ({one})"
+            return f"({one} or {other})" if "not" not in one + other else f"({one})"
+        return self.test()
+
+    def test(self) -> str:
+        """One test."""
+        place, kind = self.dice.choice(self.fields())
+        if kind in ("texts", "numbers"):
+            inner = "text" if kind == "texts" else "number"
+            if self.dice.random() < 0.25:
+                return f"{place} is{self.dice.choice([' not', ''])} null"
+            return f"{place} contains {self.constant(inner)}"
+        roll = self.dice.random()
+        if roll < 0.15:
+            return self.null_test(place)
+        if roll < 0.3 and kind in ("text", "number"):
+            return self.membership(place, kind)
+        if roll < 0.5 and kind == "text":
+            word = self.dice.choice(["contains", "starts_with"])
+            sides = [place, self.constant("text")]
+            self.dice.shuffle(sides)
+            return f"{sides[0]} {word} {sides[1]}"
+        return self.comparison(place, kind)
+
+    def null_test(self, place: str) -> str:
+        """`is null` of a property, a whole node, or a parameter."""
+        subject = place
+        if self.nodes and self.dice.random() < 0.3:
+            subject = f"${self.dice.choice(sorted(self.nodes))}"
+        elif self.dice.random() < 0.1:
+            subject = self.parameter("maybe")
+        return f"{subject} is{self.dice.choice([' not', ''])} null"
+
+    def membership(self, place: str, kind: str) -> str:
+        """`in` a list, literal or parameter, of a property or a parameter."""
+        items = self.parameter("texts" if kind == "text" else "numbers")
+        if self.dice.random() < 0.6:
+            held = [self.literal(kind) for _ in range(self.dice.randint(0, 3))]
+            items = f"[{', '.join(held)}]"
+        if self.dice.random() < 0.15 and items.startswith("["):
+            place = self.parameter("text" if kind == "text" else "number")
+        return f"{place} in {items}"
+
+    def comparison(self, place: str, kind: str) -> str:
+        """Two sides in either order."""
+        others = [one for one, other in self.fields() if other == kind]
+        other = self.dice.choice(others) if self.dice.random() < 0.3 else self.constant(kind)
+        if self.dice.random() < 0.05:
+            other = "null"
+        if kind == "moment" and self.dice.random() < 0.2:
+            other = "now()"
+        sides = [place, other]
+        self.dice.shuffle(sides)
+        return f"{sides[0]} {self.dice.choice(OPERATORS)} {sides[1]}"
+
+    # Values -------------------------------------------------------------------------------------
+
+    def names_of(self, kind: str) -> list[str]:
+        """The properties of a node type or interface, with the id."""
+        own = ["label", "n"] if kind == "Named" else ["name", *PROPERTIES[kind]]
+        return [*own, "id"]
+
+    def fields(self) -> list[tuple[str, str]]:
+        """Every property of every variable, with the kind of its values."""
+        found = [(f"${v}.{p}", KINDS[p]) for v, t in self.nodes.items() for p in self.names_of(t)]
+        for name, kinds in self.edges.items():
+            shared = set.intersection(*(set(PROPERTIES[kind]) for kind in kinds))
+            found += [(f"${name}.{p}", KINDS[p]) for p in sorted(shared | {"id", "from", "to"})]
+        return found
+
+    def constant(self, kind: str) -> str:
+        """A literal or a parameter."""
+        if self.dice.random() < 0.3:
+            names = {"text": ["text", "maybe"], "number": ["number", "small", "real"]}
+            return self.parameter(self.dice.choice(names.get(kind, [kind])))
+        return self.literal(kind)
+
+    def literal(self, kind: str) -> str:
+        """A literal."""
+        match kind:
+            case "text":
+                return _quoted(self.dice.choice([*TEXTS, *PEOPLE, "e01", "e02"]))
+            case "number":
+                whole = ["-1", "0", "1", "2", "9007199254740993", "0.5", "-0.5", "1.0", "2e0"]
+                return self.dice.choice(whole)
+            case "truth":
+                return self.dice.choice(["true", "false"])
+            case "day":
+                return f'date("{self.dice.choice(DAYS)}")'
+        return f'datetime("{self.dice.choice(MOMENTS)}")'
+
+    def parameter(self, name: str) -> str:
+        """A parameter, declared from now on."""
+        self.used[name] = None
+        return f"${name}"
+
+    # Results ------------------------------------------------------------------------------------
+
+    def result(self) -> str:
+        """What is returned, in which order, how much of it."""
+        columns = self.groups() if self.dice.random() < 0.35 else self.plain()
+        aggregated = any(one[2] for one in columns)
+        distinct = "distinct " if self.dice.random() < 0.25 else ""
+        comma = self.dice.choice([", ", "  "]) if all(" as " in one[0] for one in columns) else ", "
+        text = f"{distinct}{{ {comma.join(one[0] for one in columns)} }}"
+        text += self.order(columns, bool(distinct), aggregated)
+        amounts = ["0", "1", "2", "3", "5", "9", "$few"]
+        for word in ("limit", "offset"):
+            if self.dice.random() < 0.3:
+                amount = self.dice.choice(amounts)
+                if amount == "$few":
+                    self.parameter("few")
+                text += f" {word} {amount}"
+        return text
+
+    def plain(self) -> list[tuple[str, str, bool]]:
+        """Columns of single rows: text, name, whether it is an aggregate."""
+        found: list[tuple[str, str, bool]] = []
+        for number in range(self.dice.randint(1, 3)):
+            roll = self.dice.random()
+            places = [place for place, _ in self.fields()]
+            if roll < 0.75 and places:
+                value = self.dice.choice(places)
+            elif roll < 0.85 and self.nodes:
+                value = f"${self.dice.choice(sorted(self.nodes))}"
+            elif roll < 0.93:
+                value = self.constant(self.dice.choice(SCALARS))
+            else:
+                value = self.dice.choice(["now()", '["a", "b"]', "[1, 2.5]", "[]"])
+            found.append((f"{value} as c{number}", f"c{number}", False))
+        return found
+
+    def groups(self) -> list[tuple[str, str, bool]]:
+        """Keys and aggregates."""
+        fields = self.fields()
+        found: list[tuple[str, str, bool]] = []
+        keys = [place for place, kind in fields if kind in SCALARS]
+        keys += [f"${name}" for name in self.nodes]
+        for number in range(self.dice.randint(0, 2) if keys else 0):
+            found += [(f"{self.dice.choice(keys)} as g{number}", f"g{number}", False)]
+        for number in range(self.dice.randint(1, 3)):
+            found += [(f"{self.aggregate(fields)} as a{number}", f"a{number}", True)]
+        self.dice.shuffle(found)
+        return found
+
+    def aggregate(self, fields: list[tuple[str, str]]) -> str:
+        """An aggregate over something it can take."""
+        scalars = [place for place, kind in fields if kind in SCALARS]
+        numbers = [place for place, kind in fields if kind == "number"]
+        name = self.dice.choice(["count", "count", "sum", "avg", "min", "max", "collect"])
+        distinct = "distinct " if self.dice.random() < 0.3 else ""
+        if name in ("sum", "avg"):
+            numbers = [one for one in numbers if not one.endswith((".age", ".big", ".double"))]
+            return f"{name}({distinct}{self.dice.choice(numbers)})" if numbers else "count(1)"
+        if name == "count" and self.dice.random() < 0.5:
+            things = [*(f"${one}" for one in self.nodes), "1"]
+            return f"count({distinct}{self.dice.choice(things)})"
+        return f"{name}({distinct}{self.dice.choice(scalars)})" if scalars else "count(1)"
+
+    def order(self, columns: list[tuple[str, str, bool]], distinct: bool, grouped: bool) -> str:
+        """Sort keys: column names, properties, whole nodes, aggregates."""
+        if self.dice.random() < 0.45:
+            return ""
+        scalars = [place for place, kind in self.fields() if kind in SCALARS]
+        keys: list[str] = []
+        sorting = [one[1] for one in columns if _sorts(one[0])]
+        for _ in range(self.dice.randint(1, 2) if sorting else 0):
+            key = self.dice.choice(sorting)
+            if scalars and not distinct and not grouped and self.dice.random() < 0.5:
+                key = self.dice.choice([*scalars, *(f"${one}" for one in self.nodes)])
+            elif grouped and not distinct and self.dice.random() < 0.2:
+                key = self.aggregate(self.fields())
+                key = "count(1)" if key.startswith("collect") else key
+            keys.append(f"{key}{self.dice.choice(['', ' asc', ' desc'])}")
+        return f" order {{ {', '.join(keys)} }}" if keys else ""
+
+
+def _sorts(column: str) -> bool:
+    """Whether a column can be sorted by: neither a constant nor a list."""
+    value = column.partition(" as ")[0]
+    parameter = value.removeprefix("$") in PARAMETERS
+    lists = value.startswith("collect") or value.endswith((".tags", ".nums"))
+    return value[0] in "$csam" and not parameter and not lists
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

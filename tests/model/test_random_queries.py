@@ -1,0 +1,210 @@
+"""Random queries on random graphs: the engine, however it looks for neighbours, and the oracle.
+
+Every graph exists in five forms that hold the same entities: as loaded at once, with indexes, worn
+(many small writes, rows deleted and written again), compacted, and on a branch. One query must give
+the same rows in the same order on all of them, with neighbour lists and with probes.
+
+Defects planted once, each found by the quick run: neighbours of an expansion not made distinct, a
+self-loop walked on, nulls last in an ascending order, `!=` that keeps nulls.
+"""
+
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import omnigraph
+from omnigraph import ids
+from omnigraph.diagnostics import Source
+from omnigraph.engine.tend import ensure_indices
+from omnigraph.errors import TypeCheckError
+from omnigraph.graph import Graph
+from omnigraph.lang.parsing import parse_declarations
+from omnigraph.lang.query import parse as parsing
+from omnigraph.lang.query.build import Builder
+from omnigraph.lang.query.build_bodies import RULES
+from tests.model.door import answer_of
+from tests.model.oracle import NOW, Oracle
+from tests.model.random_graphs import SCHEMA, ndjson, records
+from tests.model.random_queries import Writer, Written
+from tests.model.shown import bag, listed, rows_shown
+from tests.rig.writes import rewrite, write
+
+FORMS = ("loaded", "indexed", "worn", "compacted", "branch")
+MODES = ("csr", "indexed")
+QUIET = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large)
+
+# What the oracle has no opinion about, and what only writes have.
+SEARCHES = {"call", "text_match"}
+WRITES = {"write", "insert", "update", "delete", "assignment"}
+WRITES |= {"row_comparison", "row_membership", "row_is_null", "row_is_not_null"}
+
+
+@dataclass
+class Shelf:
+    """Random graphs by their number, in all forms, with their oracles."""
+
+    place: Path
+    graphs: dict[tuple[int, str], Graph] = field(default_factory=dict)
+    oracles: dict[int, Oracle] = field(default_factory=dict)
+    hits: Counter[str] = field(default_factory=Counter)
+
+    def oracle(self, number: int) -> Oracle:
+        if number not in self.oracles:
+            self.oracles[number] = Oracle.of(SCHEMA, ndjson(records(Random(number))))
+        return self.oracles[number]
+
+    def graph(self, number: int, form: str) -> Graph:
+        if (number, form) not in self.graphs:
+            self.graphs[number, form] = self._made(number, form)
+        return self.graphs[number, form]
+
+    def _made(self, number: int, form: str) -> Graph:
+        root = self.place / f"{number}-{form}"
+        lines = records(Random(number))
+        if form == "branch":
+            return self.graph(number, "loaded").branches.create(f"copy-{number}")
+        if form in ("indexed", "compacted"):
+            shutil.copytree(self.place / f"{number}-{self._before(number, form)}", root)
+            graph = omnigraph.open(root, durability="os")
+            change = _indexed if form == "indexed" else _compacted
+            change(graph)
+            return graph.refresh()
+        graph = omnigraph.init(root, SCHEMA, durability="os")
+        if form == "loaded":
+            graph.load(ndjson(lines).encode(), mode="append")
+            return graph
+        return _worn(graph, lines)
+
+    def _before(self, number: int, form: str) -> str:
+        before = "loaded" if form == "indexed" else "worn"
+        self.graph(number, before)
+        return before
+
+
+def _indexed(graph: Graph) -> None:
+    assert ensure_indices(graph._line) is not None
+
+
+def _compacted(graph: Graph) -> None:
+    keys = list(graph.snapshot.tables)
+    before = {key: len(graph.snapshot.table(key).dataset.get_fragments()) for key in keys}
+    if write(graph._line, rewrite(), keys) is None:
+        assert max(before.values()) <= 1
+
+
+def _worn(graph: Graph, lines: list[dict[str, Any]]) -> Graph:
+    """The same entities by many small writes, with detours."""
+    for at in range(0, len(lines), 5):
+        graph.load(ndjson(lines[at : at + 5]).encode(), mode="append")
+    graph.mutate('insert Person { name: "gone", age: 7 } insert Firm { name: "gone" }')
+    graph.mutate(
+        'insert WorksAt { from: "gone", to: "gone" } update Person set { n: 5 } where id = "gone"'
+    )
+    graph.refresh().mutate('delete Person where name = "gone" delete Firm where name = "gone"')
+    again = [one for one in lines if "type" in one][::2] + [one for one in lines if "edge" in one][
+        ::3
+    ]
+    if again:
+        graph.load(ndjson(again).encode(), mode="merge")
+    return graph.refresh()
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    return Shelf(tmp_path_factory.mktemp("random"))
+
+
+@contextmanager
+def traversal(mode: str) -> Iterator[None]:
+    """Look for neighbours in one way only, at the moment that the oracle takes for now."""
+    with pytest.MonkeyPatch.context() as patch, ids.fixed(datetime.fromtimestamp(NOW / 1000, UTC)):
+        patch.setenv("OMNIGRAPH_TRAVERSAL_MODE", mode)
+        yield
+
+
+def written(dice: Random, oracle: Oracle) -> tuple[Written, list[Any]]:
+    """A query that the checker accepts, and the rows that the oracle gives."""
+    query = Writer(dice).query()
+    try:
+        found = oracle.query(query.text, query.given)
+    except TypeCheckError:
+        assume(False)
+    return query, rows_shown(found.rows)
+
+
+def compare(shelf: Shelf, number: int, form: str, mode: str, query: Written, wanted: Any) -> None:
+    """One form of one graph, asked in one way, against the rows of the oracle."""
+    with traversal(mode):
+        _, rows = answer_of(shelf.graph(number, form), query.text, query.given)
+    told = f"graph {number}, {form}, {mode}\n{query.text}\n{query.given}"
+    assert bag(rows) == bag(wanted), told
+    assert listed(rows) == listed(wanted), f"the order differs: {told}"
+
+
+def count(hits: Counter[str], text: str) -> None:
+    """Count the productions that a text uses, by the parser's own tree."""
+
+    class Counting(Builder):
+        def query(self, tree: Any, offset: int) -> Any:
+            pending = [tree]
+            while pending:
+                piece = pending.pop()
+                if hasattr(piece, "children"):
+                    hits[str(piece.data)] += 1
+                    pending += piece.children
+                elif piece is not None:
+                    hits[f"{piece.type}"] += 1
+            return super().query(tree, offset)
+
+    source = Source("q.gq", text)
+    parse_declarations(parsing._language(Counting(source)), source)
+
+
+@settings(max_examples=60, suppress_health_check=QUIET)
+@given(
+    number=st.integers(0, 2),
+    dice=st.randoms(use_true_random=False),
+    form=st.sampled_from(FORMS),
+    mode=st.sampled_from(MODES),
+)
+def test_every_form_of_a_graph_answers_as_the_oracle_does(
+    shelf: Shelf, number: int, dice: Random, form: str, mode: str
+) -> None:
+    query, wanted = written(dice, shelf.oracle(number))
+    compare(shelf, number, form, mode, query, wanted)
+    compare(shelf, number, "loaded", MODES[mode == "csr"], query, wanted)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("half", [0, 1])
+def test_many_queries_on_all_forms_of_many_graphs(
+    shelf: Shelf, half: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hits: Counter[str] = Counter()
+
+    @settings(max_examples=1500, suppress_health_check=QUIET)
+    @given(number=st.integers(0, 11), dice=st.randoms(use_true_random=False))
+    def run(number: int, dice: Random) -> None:
+        number = 2 * number + half
+        query, wanted = written(dice, shelf.oracle(number))
+        count(hits, query.text)
+        for form in FORMS:
+            for mode in MODES:
+                compare(shelf, number, form, mode, query, wanted)
+
+    run()
+    with capsys.disabled():
+        print(f"\nproductions hit: {dict(sorted(hits.items()))}")
+    rare = {name: hits[name] for name in set(RULES) - SEARCHES - WRITES if hits[name] < 20}
+    assert not rare
