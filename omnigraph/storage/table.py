@@ -153,8 +153,14 @@ def stage_overwrite(store: Store, table: Table, rows: pa.Table) -> Staged:
     return Staged(table.location, operation, field_digest(table), touched, count, files)
 
 
-def stage_rewrite(store: Store, table: Table, *, target_rows: int = 1 << 20) -> Staged | None:
-    """Small fragments put together, content unchanged; None when there is nothing to do."""
+def stage_rewrite(
+    store: Store, table: Table, *, target_rows: int = 1 << 20, at_most: int | None = None
+) -> Staged | None:
+    """Small fragments put together, content unchanged; None when there is nothing to do.
+
+    With `at_most` only so many fragments go in, the oldest first: a smaller change is less often
+    in the way of others.
+    """
     from lance.optimize import Compaction
 
     options: Any = {
@@ -164,6 +170,8 @@ def stage_rewrite(store: Store, table: Table, *, target_rows: int = 1 << 20) -> 
     tasks = Compaction.plan(table.dataset, options).tasks
     if not tasks:
         return None
+    if at_most is not None:
+        tasks = [_first_fragments(tasks[0], at_most)]
     results: list[Any] = store.effects.run(
         "stage", table.location, lambda: [task.execute(table.dataset) for task in tasks]
     )
@@ -172,6 +180,14 @@ def stage_rewrite(store: Store, table: Table, *, target_rows: int = 1 << 20) -> 
     files = data_files(table, [one for r in results for one in r.new_fragments])
     operation = LanceOperation.Rewrite(groups, [])
     return Staged(table.location, operation, field_digest(table), touched, 0, files)
+
+
+def _first_fragments(task: Any, count: int) -> Any:
+    from lance.optimize import CompactionTask
+
+    facts = json.loads(task.json())
+    del facts["task"]["fragments"][count:]
+    return CompactionTask.from_json(json.dumps(facts))
 
 
 def commit(store: Store, table: Table, staged: Staged) -> Table:

@@ -1,0 +1,82 @@
+"""Maintenance beside a writer that never rests lands, in smaller bites."""
+
+from pathlib import Path
+
+import pytest
+
+from omnigraph.errors import ConcurrentCommit
+from omnigraph.history import publish as publishing
+from omnigraph.history.line import Line
+from omnigraph.history.plan import PublishPlan, WriteTxn
+from omnigraph.history.publish import publish
+from omnigraph.history.upkeep import in_smaller_bites
+from omnigraph.storage.table import open_table, stage_rewrite
+from tests.history.apart import apart
+from tests.rig.invariants import check_invariants
+from tests.rig.writes import PERSON, append, init_small, read_branch, update, write
+
+COUNT = 12
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Line:
+    """A table of a dozen fragments."""
+    init_small(tmp_path / "g")
+    found = apart(tmp_path / "g")
+    for n in range(COUNT):
+        write(found, append({f"p{n:02}": 0}))
+    return found
+
+
+def fragments(line: Line) -> int:
+    entry = line.refresh().state.tables[PERSON]
+    dataset = open_table(line.store, entry.location, entry.lance_version).dataset
+    return len(dataset.get_fragments())
+
+
+class Busy:
+    """Rewrites a table while somebody else updates its newest row whenever it has staged."""
+
+    def __init__(self, line: Line) -> None:
+        self.other = apart(line.store.root.path)
+        self.updates = 0
+
+    def __call__(self, txn: WriteTxn, at_most: int | None) -> PublishPlan | None:
+        staged = stage_rewrite(txn.store, txn.table(PERSON), at_most=at_most)
+        self.updates += 1
+        write(self.other, update({f"p{COUNT - 1:02}": self.updates}))
+        if staged is None:
+            return None
+        return PublishPlan("optimize", {PERSON: staged}, maintenance=True)
+
+
+def test_smaller_bites_land_where_the_whole_never_does(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "PREPARATIONS", 6)
+    monkeypatch.setattr(Line, "pause", staticmethod(lambda _: None))
+    whole = Busy(line)
+    with pytest.raises(ConcurrentCommit):
+        publish(line, lambda txn: whole(txn, None))
+    assert whole.updates == 6
+    busy = Busy(line)
+    made = publish(line, in_smaller_bites(busy))
+    assert made is not None
+    assert made.operation == "optimize"
+    assert busy.updates == 4  # everything, 32, 16, and 8 of twelve
+    assert fragments(line) == COUNT - 8 + 1
+    people = dict(read_branch(line)[PERSON])
+    assert len(people) == COUNT
+    assert people[f"p{COUNT - 1:02}"] == busy.updates
+    check_invariants(line.store.root.path)
+
+
+def test_at_most_so_many_fragments_go_in(line: Line) -> None:
+    def some(txn: WriteTxn) -> PublishPlan | None:
+        staged = stage_rewrite(txn.store, txn.table(PERSON), at_most=3)
+        assert staged is not None
+        assert len(staged.touched) == 3
+        return PublishPlan("optimize", {PERSON: staged}, maintenance=True)
+
+    assert publish(line, some) is not None
+    assert fragments(line) == COUNT - 2
