@@ -16,7 +16,7 @@ from omnigraph.graph import Graph, init
 
 @contextmanager
 def graph(
-    schema: str | PathLike[str], data: Data = None, *, actor: str | None = None
+    schema: str | PathLike[str], data: Any = None, *, actor: str | None = None
 ) -> Iterator[Graph]:
     """A graph that lives as long as the `with` block.
 

@@ -23,6 +23,11 @@ from .options import Chosen, Settings, scope_options, shared_options
 
 _COMMANDS = {
     "init": Lazy("omnigraph.cli.init", "init", "Make a new graph from a schema."),
+    "query": Lazy("omnigraph.cli.query", "query", "Run a read query and print its rows."),
+    "mutate": Lazy("omnigraph.cli.mutate", "mutate", "Run a mutation, as one commit."),
+    "load": Lazy("omnigraph.cli.load", "load", "Load records from NDJSON, as one commit."),
+    "export": Lazy("omnigraph.cli.export", "export", "Write a graph as NDJSON."),
+    "explain": Lazy("omnigraph.cli.explain", "explain", "Show how a query runs."),
     "branch": Lazy("omnigraph.cli.branch", "branch", "Create, list and delete branches."),
     "commit": Lazy("omnigraph.cli.commit", "commit", "Look at the history of a graph."),
     "snapshot": Lazy(
@@ -31,7 +36,7 @@ _COMMANDS = {
     "copy": Lazy("omnigraph.cli.copy", "copy", "Copy a graph with all branches and history."),
     "recovery": Lazy("omnigraph.cli.recovery", "recovery", "Look at operations that were cut off."),
     "lint": Lazy("omnigraph.cli.lint", "lint", "Check queries, and the schema they are for."),
-    "schema": Lazy("omnigraph.cli.schema", "schema", "Check a schema, compare two schemas."),
+    "schema": Lazy("omnigraph.cli.schema", "schema", "Check, compare and show schemas."),
     "fmt": Lazy("omnigraph.cli.fmt", "fmt", "Format schema and query files."),
     "describe": Lazy(
         "omnigraph.cli.describe", "describe", "Tell what queries take, give and touch."
@@ -45,9 +50,9 @@ _COMMANDS = {
 _GC_THRESHOLD = 100_000
 _LEGEND = """
 A graph is a path or s3://bucket/prefix; S3 is reached by the AWS_* variables.
-lint, schema, fmt, describe, completion and version work on files alone: they need no graph.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 5 --check found something, 130 interrupted,
-143 terminated.
+lint, fmt, describe, completion, version, schema check and diff work on files: they need no graph.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 4 --if-commit lost, 5 --check found something,
+130 interrupted, 143 terminated.
 """
 
 
@@ -57,7 +62,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 5 --check found something, 130 inte
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=_LEGEND,
 )
-@click.version_option(omnigraph.__version__, "-v", "--version", message="omnigraph %(version)s")
+@click.version_option(omnigraph.__version__, "-V", "--version", message="omnigraph %(version)s")
 @scope_options
 @shared_options
 def cli() -> None:

@@ -83,6 +83,13 @@ def _flag(declaration: str, name: str, text: str) -> Callable[[Any], Any]:
     )
 
 
+def _log(context: click.Context, _: click.Parameter, times: int) -> None:
+    from .verbosity import start_log
+
+    if not context.resilient_parsing:
+        start_log(times)
+
+
 _OPTIONS = (
     _flag("--json", "json", "Print one JSON document for programs."),
     _flag("--json-errors", "json_errors", "Print errors as JSON on standard output."),
@@ -95,6 +102,15 @@ _OPTIONS = (
         help="Colours; by default only on a terminal.",
     ),
     _flag("--quiet", "quiet", "Print results and errors only."),
+    click.option(
+        "-v",
+        "--verbose",
+        count=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_log,
+        help="Tell what is done on standard error; twice for more.",
+    ),
     _flag("--debug", "debug", "Show the Python traceback of an error."),
 )
 

@@ -1,4 +1,4 @@
-"""`omnigraph schema`: what can be said of schemas without a graph."""
+"""`omnigraph schema`: schemas in files checked and compared, and the one of a graph."""
 
 from typing import Any
 
@@ -8,19 +8,39 @@ from omnigraph.diagnostics import Diagnostic, Source
 from omnigraph.errors import LanguageError, language_error
 
 from . import exits, files, show
+from .address import address, store_option, uri_argument
 from .group import Lazy, LazyGroup
-from .options import settings, shared_options
+from .options import scope_options, settings, shared_options
 
 _COMMANDS = {
     "check": Lazy(__name__, "check", "Check schema files."),
     "diff": Lazy(__name__, "diff", "Show the migration plan from one schema to another."),
+    "show": Lazy(__name__, "show_", "Print the schema of a graph."),
 }
 
 
 @click.group(cls=LazyGroup, lazy=_COMMANDS)
+@scope_options
 @shared_options
 def schema() -> None:
-    """Check a schema, compare two schemas."""
+    """Check a schema, compare two schemas, show the schema of a graph."""
+
+
+@click.command("show")
+@uri_argument
+@click.option("--branch", default="main", show_default=True, help="The branch.")
+@store_option
+@shared_options
+def show_(uri: str | None, branch: str, store: str | None) -> None:
+    """Print the schema of a graph, as its author wrote it."""
+    root = address(uri, store)
+    from omnigraph.graph import open as open_graph
+
+    source = open_graph(root.uri, branch=branch, read_only=True).schema.source
+    if settings().json:
+        show.document({"schema_source": source})
+    else:
+        show.verbatim(source if source.endswith("\n") else f"{source}\n")
 
 
 @click.command()

@@ -19,6 +19,9 @@ def start_log(times: int) -> None:
 
     from omnigraph.events import LOGGER, JsonLines
 
+    if not times and not LOGGER.propagate:
+        return  # the flag stood before the command
+
     handler = logging.StreamHandler(sys.stderr)
     plain = logging.Formatter("%(levelname)s %(message)s")
     handler.setFormatter(JsonLines() if asked == "json" else plain)

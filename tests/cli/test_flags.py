@@ -37,6 +37,11 @@ def test_the_commands_are_these() -> None:
     assert {" ".join(words) for words in COMMANDS} == {
         "",
         "init",
+        "query",
+        "mutate",
+        "load",
+        "export",
+        "explain",
         "branch",
         "branch create",
         "branch list",
@@ -52,6 +57,7 @@ def test_the_commands_are_these() -> None:
         "schema",
         "schema check",
         "schema diff",
+        "schema show",
         "fmt",
         "describe",
         "completion",
@@ -73,7 +79,8 @@ def test_every_command_has_a_help_page(
 def test_the_help_page_tells_the_exit_codes(omnigraph: Program) -> None:
     told = " ".join(omnigraph("--help").out.split())
     assert (
-        "0 done, 1 failed, 2 wrong usage, 5 --check found something, 130 interrupted, 143" in told
+        "0 done, 1 failed, 2 wrong usage, 4 --if-commit lost, 5 --check found something,"
+        " 130 interrupted, 143" in told
     )
 
 
@@ -121,7 +128,7 @@ def test_version(omnigraph: Program) -> None:
     ended = omnigraph("version")
     assert ended.code == 0
     assert re.match(r"^omnigraph \d+\.\d+\.\d+\n", ended.out)
-    assert omnigraph("-v").out == omnigraph("--version").out == f"{ended.out.splitlines()[0]}\n"
+    assert omnigraph("-V").out == omnigraph("--version").out == f"{ended.out.splitlines()[0]}\n"
     told = json.loads(omnigraph("version", "--json").out)
     assert [f"{name} {number}" for name, number in told.items()] == ended.out.splitlines()
 

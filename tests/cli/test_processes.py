@@ -160,7 +160,7 @@ def completed(line: str) -> list[str]:
     ("line", "offered"),
     [
         ("omnigraph sch", ["schema"]),
-        ("omnigraph schema ", ["check", "diff"]),
+        ("omnigraph schema ", ["check", "diff", "show"]),
         ("omnigraph --json lint --sc", ["--schema"]),
         ("omnigraph completion f", ["fish"]),
         ("omnigraph --color a", ["auto", "always"]),
