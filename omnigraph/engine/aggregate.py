@@ -104,6 +104,8 @@ def _float_sums(
     if weights is not None:
         numbers, codes = np.repeat(numbers, weights), np.repeat(groups.codes, weights)
         groups = Groups(codes, groups.count)
+    if groups.count == 0:
+        return []
     order = np.argsort(groups.codes, kind="stable")
     ends = np.cumsum(np.bincount(groups.codes, minlength=groups.count))
     ordered = numbers[order]

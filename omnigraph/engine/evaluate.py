@@ -92,7 +92,7 @@ def column(source: Source, value: plan.Value) -> pa.Array:
 
 def repeat(value: Any, kind: pa.DataType, count: int) -> pa.Array:
     """One value, `count` times."""
-    if value is None:
+    if value is None or count == 0:  # Arrow cannot repeat a list no times
         return pa.nulls(count, kind)
     return pa.repeat(pa.scalar(value, kind), count)
 

@@ -127,9 +127,8 @@ class _Grouped:
             np.minimum.at(lowest, codes, place)
             firsts.append(lowest)
             kept = place == lowest[codes]
+            # Also when one row of each group is left: two groups may still be equal so far.
             left, codes = left[kept], codes[kept]
-            if len(left) == self.groups.count:
-                break
         return np.asarray(np.lexsort(firsts[::-1]), np.int64)
 
 

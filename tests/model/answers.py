@@ -110,17 +110,18 @@ class _Reader:
         """A value as a result shows it: a whole node as an object."""
         found = self._value(node, rows)
         if isinstance(node, m.Variable) and node.name not in self.matcher.parameters:
-            return None if found is None else self._object(found)
+            return None if found is None else self._object(found, self.matcher.kinds[node.name])
         return found
 
-    def _object(self, entity: Entity) -> dict[str, Value]:
+    def _object(self, entity: Entity, declared: str) -> dict[str, Value]:
+        """A whole node, with the properties of the type or interface of its variable."""
         kind, own = entity
-        node = self.matcher.world.catalog.node(kind)
-        assert node is not None
-        blobs = {one.name for one in node.properties if one.type.scalar.value == "Blob"}
+        catalog = self.matcher.world.catalog
+        shape = catalog.node(declared) or catalog.interface(declared)
+        assert shape is not None
         held = self.matcher.world.nodes[kind][own]
-        shown = {name: one for name, one in held.items() if name not in blobs}
-        return {"id": own, "type": kind} | shown
+        names = [one.name for one in shape.properties if one.type.scalar.value != "Blob"]
+        return {"id": own, "type": kind} | {name: held[name] for name in names}
 
     def _value(self, node: m.Expression, rows: list[Row]) -> Value:
         if isinstance(node, m.Aggregate):

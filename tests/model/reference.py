@@ -30,9 +30,12 @@ class Matcher:
     parameters: Mapping[str, Value]
     _near: dict[tuple[Step, Entity], list[tuple[Entity, Entity]]] = field(default_factory=dict)
 
+    kinds: Kinds = field(default_factory=dict)
+
     def rows(self, clauses: tuple[m.Clause, ...]) -> list[Row]:
-        """The bag of rows of a whole `match`."""
-        return self.solve(clauses, {}, {})[0]
+        """The bag of rows of a whole `match`; `kinds` are the types of its variables then."""
+        rows, self.kinds = self.solve(clauses, {}, {})
+        return rows
 
     def solve(
         self, clauses: tuple[m.Clause, ...], given: Row, kinds: Kinds
