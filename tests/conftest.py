@@ -1,6 +1,7 @@
 """Settings shared by every test: the hypothesis profiles and the place of the checkout."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,3 +19,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 def checkout() -> Path:
     """The root of the repository."""
     return Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test reads or fills the cache directory of the user."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMNIGRAPH_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield

@@ -30,6 +30,9 @@ class Adjacency(Protocol):
     def expand_edges(self, rows: Ids) -> tuple[Ids, Ids, Ids]:
         """(positions, neighbours, edge row ids): one for each edge, parallel ones too."""
 
+    def edge_degrees(self, rows: Ids) -> Ids:
+        """How many edges each row has, or a few more."""
+
     def contains(self, sources: Ids, targets: Ids) -> Mask:
         """For each pair, whether the target is a neighbour of the source."""
 
@@ -38,8 +41,8 @@ class Adjacency(Protocol):
 class Lists:
     """Sorted neighbour lists of rows 0, 1, 2, ...: list `i` is `values[starts[i]:starts[i + 1]]`.
 
-    In a set no value occurs twice in a list; `repeats` then holds, for each pair that has several
-    edges, its place in `values` and how many it has. In a bag `edges` are the edge row ids.
+    In a set no value occurs twice in a list; `repeats` then holds the pairs that have several
+    edges: owners, values, how many. In a bag `edges` are the edge row ids.
 
     >>> lists = Lists(np.array([0, 2, 2, 3]), np.array([5, 7, 5], np.int32))
     >>> lists.of(np.array([2, 1, 0, -1, 9]))[1].tolist()
@@ -49,7 +52,7 @@ class Lists:
     starts: Array
     values: Array
     edges: Array | None = None
-    repeats: tuple[Array, Array] | None = None
+    repeats: tuple[Array, Array, Array] | None = None
 
     def bounds(self, rows: Ids) -> tuple[Array, Array]:
         """Where the list of each row begins, and its length; unknown rows have empty ones."""
@@ -208,8 +211,8 @@ class OneWay:
 class BothWays:
     """Edges within one node type, walked either way."""
 
-    out: OneWay
-    back: OneWay
+    out: Adjacency
+    back: Adjacency
 
     def degrees(self, rows: Ids) -> Ids:
         """How many distinct neighbours each row has."""

@@ -52,8 +52,13 @@ class Memory:
             while self._used > self.budget:
                 self._used -= self._held.popitem(last=False)[1][1]
 
-    def make(self, key: Hashable, build: Callable[[], T], size: Callable[[T], int]) -> T:
-        """The value, made at most once at a time: other threads wait for the one that makes it."""
+    def make(
+        self, key: Hashable, build: Callable[[], T | None], size: Callable[[T], int]
+    ) -> T | None:
+        """The value, made at most once at a time: other threads wait for the one that makes it.
+
+        What could not be made is None and not held.
+        """
         found: T | None = self.get(key)
         if found is not None:
             return found
@@ -64,16 +69,22 @@ class Memory:
                 found = self.get(key)
                 if found is None:
                     found = build()
-                    self.put(key, found, size(found))
+                    if found is not None:
+                        self.put(key, found, size(found))
         finally:
             with self._lock:
                 self._making.pop(key, None)
         return found
 
-    def keys(self) -> list[Hashable]:
+    def recent(self) -> list[Hashable]:
         """All keys, the most recently used first."""
         with self._lock:
             return list(reversed(self._held))
+
+    def drop(self, key: Hashable) -> None:
+        """Forget one value."""
+        with self._lock:
+            self._used -= self._held.pop(key, (None, 0))[1]
 
     @property
     def used(self) -> int:

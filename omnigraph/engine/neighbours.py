@@ -5,33 +5,20 @@ exact versions of the edge table and of both endpoint tables.
 """
 
 import os
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
 
 from omnigraph.errors import ConfigError, InternalError
 from omnigraph.lang.query.plan import Direction
 
-from .adjacency import BothWays, Lists, OneWay
+from .adjacency import Adjacency, BothWays, OneWay
 from .cache import Caches, shared_caches
 from .context import Context
+from .probe import Probed, Sparing
+from .recall import LEAST, Way, recall, remember, write
 from .topology import Tables, Topology, build
 
-_DIRECT = 100_000  # edges of a table that is read at once rather than probed
 _KEYS = 1024  # keys in total up to which probes cost less than lists
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """An edge type and the tables it joins, at the versions of one snapshot."""
-
-    tables: Tables
-    root: str
-
-    def key(self, *, edges: bool) -> tuple[Any, ...]:
-        """What the lists depend on, and nothing else."""
-        parts = (self.tables.edge, self.tables.source, self.tables.target)
-        versions = tuple((one.location, one.version) for one in parts)
-        return ("bags" if edges else "sets", self.root, versions)
+_LEAST = 8  # a probe costs as much as so many keys, however few it has
 
 
 def adjacency(
@@ -41,23 +28,28 @@ def adjacency(
     expected_sources: int,
     *,
     edges: bool = False,
-) -> OneWay | BothWays:
+) -> Adjacency:
     """Neighbours along an edge type; with `edges` the edges themselves as well."""
-    found = _topology(context, edge_type, edges=False)
-    bags = _topology(context, edge_type, edges=True) if edges else None
-    out = OneWay(found.out, bags.out if bags else None)
-    back = OneWay(found.back, bags.back if bags else None)
-    if direction == "both":
-        return BothWays(out, back)
-    return out if direction == "out" else back
+
+    def lists() -> Adjacency:
+        return _by_lists(context, edge_type, direction, edges=edges)
+
+    wanted = mode()
+    if wanted == "csr" or (wanted is None and _is_at_hand(context, edge_type, edges=edges)):
+        return lists()
+    probed = _by_probes(context, edge_type, direction)
+    if wanted == "indexed":
+        return probed
+    key = ("probes", *way_of(context, edge_type).key)
+    caches = caches_of(context)
+    if (caches.spent.get(key) or 0) + expected_sources > _frontier():
+        return lists()
+    return Sparing(
+        probed, lists, lambda count: caches.spend(key, max(count, _LEAST)) <= _frontier()
+    )
 
 
-def caches_of(context: Context) -> Caches:
-    """The caches of an execution: its own, else those of the process."""
-    return context.caches if isinstance(context.caches, Caches) else shared_caches()
-
-
-def way_of(context: Context, edge_type: str) -> Way:
+def way_of(context: Context, edge_type: str, *, bags: bool = False) -> Way:
     """The tables of an edge type in the snapshot of an execution."""
     edge = context.catalog.edge(edge_type)
     if edge is None:
@@ -67,18 +59,67 @@ def way_of(context: Context, edge_type: str) -> Way:
         context.table(f"node:{edge.source}"),
         context.table(f"node:{edge.target}"),
     )
-    return Way(tables, context.snapshot.store.root.uri)
+    return Way(context.snapshot.store, tables, bags)
 
 
-def _topology(context: Context, edge_type: str, *, edges: bool) -> Topology:
-    way = way_of(context, edge_type)
-    memory = caches_of(context).memory
-    key = way.key(edges=edges)
-    found: Topology | None = memory.get(key)
-    if found is not None:
-        return found
-    context.meter.enter()
-    return memory.make(key, lambda: build(way.tables, edges=edges), lambda one: one.nbytes)
+def _by_lists(
+    context: Context, edge_type: str, direction: Direction, *, edges: bool
+) -> OneWay | BothWays:
+    found = topology(context, edge_type)
+    bags = topology(context, edge_type, bags=True) if edges else None
+    out = OneWay(found.out, bags.out if bags else None)
+    back = OneWay(found.back, bags.back if bags else None)
+    if direction == "both":
+        return BothWays(out, back)
+    return out if direction == "out" else back
+
+
+def _by_probes(context: Context, edge_type: str, direction: Direction) -> Adjacency:
+    tables = way_of(context, edge_type).tables
+    out = Probed(tables.edge, tables.source, tables.target, "src", "dst")
+    back = Probed(tables.edge, tables.target, tables.source, "dst", "src")
+    if direction == "both":
+        return BothWays(out, back)
+    return out if direction == "out" else back
+
+
+def _is_at_hand(context: Context, edge_type: str, *, edges: bool) -> bool:
+    """Whether lists are there, or cost no more than a few probes."""
+    if context.count(f"edge:{edge_type}") <= LEAST:
+        return True
+    kinds = (False, True) if edges else (False,)
+    return all(_recalled(context, way_of(context, edge_type, bags=one)) for one in kinds)
+
+
+def topology(context: Context, edge_type: str, *, bags: bool = False) -> Topology:
+    """The lists of an edge type: those at hand, else new ones."""
+    way = way_of(context, edge_type, bags=bags)
+    caches = caches_of(context)
+
+    def make() -> Topology:
+        found = recall(caches, way)
+        return found if found is not None else write(caches, way, build(way.tables, edges=bags))
+
+    return _gated(context, way, make) or make()
+
+
+def _recalled(context: Context, way: Way) -> Topology | None:
+    caches = caches_of(context)
+    return _gated(context, way, lambda: recall(caches, way))
+
+
+def _gated(context: Context, way: Way, make: Callable[[], Topology | None]) -> Topology | None:
+    caches = caches_of(context)
+    held: Topology | None = caches.memory.get(way.key)
+    if held is not None:
+        return held
+    context.meter.enter()  # before a lock: who waits for it inside the gate must not block us
+    return remember(caches, way, make)
+
+
+def caches_of(context: Context) -> Caches:
+    """The caches of an execution: its own, else those of the process."""
+    return context.caches if isinstance(context.caches, Caches) else shared_caches()
 
 
 def mode() -> str | None:
@@ -89,4 +130,6 @@ def mode() -> str | None:
     return given
 
 
-__all__ = ["Lists", "Way", "adjacency", "caches_of", "way_of"]
+def _frontier() -> int:
+    given = os.environ.get("OMNIGRAPH_EXPAND_INDEXED_MAX_FRONTIER", "")
+    return int(given) if given.isdecimal() else _KEYS

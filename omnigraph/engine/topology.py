@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.storage.scan import ROW_ID, row_id_array, scan
+from omnigraph.storage.scan import row_id_array, scan
 from omnigraph.storage.table import Table
 
 from .adjacency import Array, Lists, changes
 from .encode import Encoder, encoder_of
-from .rows import Ids
 
 _NARROW = 1 << 31
 _PART = 1 << 20  # edges translated at a time
@@ -37,11 +36,13 @@ class Topology:
     """The lists of an edge type: `out` by source, `back` by target.
 
     `dangling` edges are left out; while there are none, a new node cannot change the lists.
+    `drift` counts the edges that were changed since the lists were last written to disk.
     """
 
     out: Lists
     back: Lists
     dangling: int = 0
+    drift: int = 0
 
     @property
     def nbytes(self) -> int:
@@ -127,19 +128,19 @@ def make_sets(owners: Array, values: Array, size: int) -> Lists:
 
     >>> made = make_sets(np.array([1, 0, 1, 1]), np.array([3, 2, 3, 1]), 2)
     >>> made.starts.tolist(), made.values.tolist(), [one.tolist() for one in made.repeats]
-    ([0, 1, 3], [2, 1, 3], [[2], [2]])
+    ([0, 1, 3], [2, 1, 3], [[1], [3], [2]])
     """
     owners, values = sorted_pairs(owners, values)
     first = changes(owners)
     first |= changes(values)
+    if first.all():
+        return Lists(starts_of(owners, size), values)
     places = np.flatnonzero(first)
-    repeats = np.diff(np.append(places, len(owners)))
-    several = np.flatnonzero(repeats > 1)
-    if len(several):
-        owners, values = owners[places], values[places]
-    return Lists(
-        starts_of(owners, size), values, repeats=(narrow(several), narrow(repeats[several]))
-    )
+    counts = np.diff(np.append(places, len(owners)))
+    owners, values = owners[places], values[places]
+    several = np.flatnonzero(counts > 1)
+    repeats = (owners[several], values[several], narrow(counts[several]))
+    return Lists(starts_of(owners, size), values, repeats=repeats)
 
 
 def make_bag(owners: Array, values: Array, edges: Array | None, size: int) -> Lists:
@@ -174,6 +175,3 @@ def narrow(values: Array) -> Array:
     if values.dtype == np.int32 or (len(values) and int(values.max()) >= _NARROW):
         return values
     return values.astype(np.int32)
-
-
-__all__ = ["ROW_ID", "Ends", "Ids", "Tables", "Topology", "build"]

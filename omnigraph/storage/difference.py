@@ -1,0 +1,165 @@
+"""What differs between two versions of one table, reading only where they differ.
+
+Owns the comparison of fragment lists. Files are never changed in place, so a fragment that has the
+same files in both versions has the same rows. Rows that compaction or folding only moved keep their
+row ids and values and do not count as changed.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from .failures import storage_failure
+from .scan import ROW_ID
+from .table import Table
+
+_Ids = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A fragment whose data files are in both versions, with other deletions."""
+
+    old: Any
+    new: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The fragments in which two versions of a table differ."""
+
+    old: Table
+    new: Table
+    gone: tuple[Any, ...]
+    come: tuple[Any, ...]
+    marked: tuple[_Pair, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows have to be read at most, beside the row ids of marked fragments."""
+        whole = sum(one.physical_rows for one in (*self.gone, *self.come))
+        marks = sum(_deleted(one.old) + _deleted(one.new) for one in self.marked)
+        return int(whole + marks)
+
+
+def compare(old: Table, new: Table) -> Difference:
+    """Compare two versions of one table by their fragment lists; no file is read."""
+    before, after = _fragments(old), _fragments(new)
+    differing = [key for key in before if key not in after]
+    fresh = [key for key in after if key not in before]
+    by_files = {key[0]: key for key in fresh}
+    pairs = [(key, by_files[key[0]]) for key in differing if key[0] in by_files]
+    paired = {key for pair in pairs for key in pair}
+    return Difference(
+        old,
+        new,
+        tuple(before[key] for key in differing if key not in paired),
+        tuple(after[key] for key in fresh if key not in paired),
+        tuple(_Pair(before[one], after[other]) for one, other in pairs),
+    )
+
+
+def changed_rows(old: Table, new: Table, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    """The rows (with `_rowid`) that only one version has: (as they were, as they are).
+
+    A row whose value in one of the columns changed is in both.
+    """
+    return read_changes(compare(old, new), columns)
+
+
+def read_changes(found: Difference, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    """The rows behind a comparison; see `changed_rows`."""
+    try:
+        lost, won = [], []
+        for pair in found.marked:
+            first, second = _row_ids(found.old, pair.old), _row_ids(found.new, pair.new)
+            lost.append(_only(found.old, pair.old, first, second, columns))
+            won.append(_only(found.new, pair.new, second, first, columns))
+        before = pa.concat_tables([_read(found.old, found.gone, columns), *lost])
+        after = pa.concat_tables([_read(found.new, found.come, columns), *won])
+    except OSError as error:
+        raise storage_failure(error, effect="none") from error
+    return _without_moves(before, after)
+
+
+def _fragments(table: Table) -> dict[tuple[str, str], Any]:
+    """Fragments by what they hold: data files and row ids, and what is deleted from them."""
+    found = {}
+    for one in table.dataset.get_fragments():
+        facts = one.metadata.to_json()
+        facts = json.loads(facts) if isinstance(facts, str) else facts
+        held = {name: facts[name] for name in ("files", "physical_rows", "row_id_meta")}
+        held["overlays"] = facts.get("overlays")
+        files = json.dumps(held, sort_keys=True)
+        found[files, json.dumps(facts["deletion_file"], sort_keys=True)] = one
+    return found
+
+
+def _deleted(fragment: Any) -> int:
+    return int(fragment.num_deletions)
+
+
+def _read(table: Table, fragments: Sequence[Any], columns: Sequence[str]) -> pa.Table:
+    if not fragments:
+        kinds = [table.schema.field(name) for name in columns]
+        return pa.schema([*kinds, pa.field(ROW_ID, pa.uint64())]).empty_table()
+    found: pa.Table = table.dataset.scanner(
+        columns=list(columns), fragments=list(fragments), with_row_id=True
+    ).to_table()
+    return found
+
+
+def _row_ids(table: Table, fragment: Any) -> _Ids:
+    found: _Ids = _read(table, [fragment], [])[ROW_ID].to_numpy()
+    return found
+
+
+def _only(table: Table, fragment: Any, own: _Ids, other: _Ids, columns: Sequence[str]) -> pa.Table:
+    """The rows of a fragment whose row ids are not among the others."""
+    places = np.flatnonzero(~np.isin(own, other))
+    if len(places) == 0:
+        return _read(table, [], columns)
+    taken = fragment.take(places.tolist(), columns=list(columns))
+    return pa.table(taken).append_column(ROW_ID, pa.array(own[places], pa.uint64()))
+
+
+def _without_moves(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Both without the rows that are the same in both: same row id, same values."""
+    first, second = before[ROW_ID].to_numpy(), after[ROW_ID].to_numpy()
+    _, mine, theirs = np.intersect1d(first, second, assume_unique=True, return_indices=True)
+    if len(mine) == 0:
+        return before, after
+    same = np.ones(len(mine), np.bool_)
+    for name in before.column_names:
+        if name != ROW_ID:
+            one, other = before[name].take(pa.array(mine)), after[name].take(pa.array(theirs))
+            same &= _equal(one.combine_chunks(), other.combine_chunks())
+    return _dropped(before, mine[same]), _dropped(after, theirs[same])
+
+
+def _dropped(rows: pa.Table, places: npt.NDArray[np.intp]) -> pa.Table:
+    kept = np.ones(rows.num_rows, np.bool_)
+    kept[places] = False
+    return rows.filter(pa.array(kept))
+
+
+def _equal(one: pa.Array, other: pa.Array) -> npt.NDArray[np.bool_]:
+    """Where two columns have the same value; null equals null, and NaN equals NaN."""
+    if pa.types.is_nested(one.type) or pa.types.is_floating(one.type):
+        return np.fromiter(_same_values(one, other), np.bool_, len(one))
+    import pyarrow.compute as pc
+
+    nulls = pc.and_(pc.is_null(one), pc.is_null(other))
+    found = pc.or_(nulls, pc.fill_null(pc.equal(one, other), False))
+    same: npt.NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
+    return same
+
+
+def _same_values(one: pa.Array, other: pa.Array) -> Iterator[bool]:
+    for at in range(len(one)):
+        yield one[at : at + 1].equals(other[at : at + 1]) or repr(one[at]) == repr(other[at])
