@@ -4,7 +4,7 @@ One context per execution; it is never shared between threads. Caches are shared
 themselves.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -55,6 +55,7 @@ class Context:
     params: Mapping[str, Any]
     meter: Meter = field(default_factory=Meter)
     caches: Any = None
+    embed: Callable[[str, int, str | None], Sequence[float]] | None = None
     trace: dict[int, Measured] | None = None
     known: dict[str, Known] = field(default_factory=dict)
     _tables: dict[str, Table] = field(default_factory=dict)

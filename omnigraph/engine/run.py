@@ -24,9 +24,10 @@ from .context import Context
 from .group import distinct, grouped
 from .limits import Limits, Meter
 from .operators import run_operators
-from .order import arrange, row_keys
+from .order import Key, arrange, row_keys
 from .passes import rewrite
 from .project import project
+from .rank import has_scores, score
 from .rows import Rows
 
 _KEPT = 512
@@ -107,21 +108,30 @@ def execute(context: Context, what: plan.ReadPlan) -> pa.Table:
     """The result of a plan."""
     rows = run_operators(context, Rows.one(), what.operators)
     offset, most = bounds(context, what)
+    limit = None if what.distinct else most
     if what.aggregated:
-        table = grouped(context, rows, what, None if what.distinct else most)
-    elif what.ranking is not None:
-        from .search import ranked
-
-        return ranked(context, rows, what, offset, most)
+        table = grouped(context, rows, what, limit)
     else:
-        limit = None if what.distinct else most
-        rows = rows.take(arrange(context, rows.count, row_keys(context, rows, what), limit))
+        table = plain(context, rows, what, limit, 0 if what.distinct else offset)
         if not what.distinct:
-            return project(context, rows.slice(offset, rows.count), what.columns)
-        table = project(context, rows, what.columns)
+            return table
     if what.distinct:
         table = table.take(pa.array(distinct(table)))
     return table.slice(offset, None if most is None else most - offset)
+
+
+def plain(
+    context: Context, rows: Rows, what: plan.ReadPlan, most: int | None, offset: int
+) -> pa.Table:
+    """The rows of a query that does not group, in order, as result columns."""
+    scored = score(context, rows, what) if has_scores(what) else None
+    keys: list[Key] = []
+    if scored is not None:
+        rows, keys = scored.rows, scored.keys(what.ranking)
+    keys += row_keys(context, rows, what)
+    order = arrange(context, rows.count, keys, most)[offset:]
+    scores = scored.columns(order) if scored is not None else None
+    return project(context, rows.take(order), what.columns, scores)
 
 
 def bounds(context: Context, what: plan.ReadPlan) -> tuple[int, int | None]:

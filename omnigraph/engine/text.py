@@ -1,5 +1,158 @@
 """Text analysis and text conditions: the tokenizer, `search`, `match_text` and `fuzzy`.
 
-Works on any column without an index. The rules of the tokenizer are documented below and are part
-of what a query means: an index may speed answers up and never change them.
+Works on any column without an index. The tokenizer is part of what a query means, and an index may
+speed answers up but never change them. A text is brought to Unicode NFKD without marks and to lower
+case, and cut at everything that is neither a letter nor a digit; the English stop words below are
+left out, and what remains is stemmed (`stem.py`).
 """
+
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import QueryExecutionError
+
+from .rows import Ids
+from .stem import stem
+
+_WORDS = (
+    "a an and are as at be but by for if in into is it no not of on or such that the their then "
+    "there these they this to was will with"
+)
+_STOP = frozenset(_WORDS.split())
+DEFAULT_EDITS = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tokens:
+    """The tokens of some texts: `words[codes[i]]` stands in text `owners[i]`, in order."""
+
+    texts: int
+    owners: Ids
+    codes: Ids
+    words: tuple[str, ...]
+
+    def lengths(self) -> Ids:
+        """How many tokens each text has."""
+        return np.bincount(self.owners, minlength=self.texts)
+
+    def numbers(self, wanted: frozenset[str]) -> npt.NDArray[np.bool_]:
+        """For each token whether it is one of these words."""
+        chosen = np.array([word in wanted for word in self.words], np.bool_)
+        return chosen[self.codes] if len(chosen) else np.zeros(len(self.codes), np.bool_)
+
+
+def tokenize(text: str) -> list[str]:
+    """The tokens of one text, in order.
+
+    >>> tokenize("The Crème-Brûlées of searching!")
+    ['creme', 'brule', 'search']
+    """
+    tokens = analyse(pa.array([text]))
+    return [tokens.words[code] for code in tokens.codes]
+
+
+def analyse(texts: pa.Array) -> Tokens:
+    """The tokens of a column; a null has none."""
+    folded = pc.utf8_lower(pc.utf8_normalize(texts, "NFKD"))
+    bare = pc.replace_substring_regex(folded, r"\p{M}+", "")
+    pieces = pc.split_pattern_regex(bare, r"[^\p{L}\p{N}]+")
+    encoded = pieces.flatten().dictionary_encode()
+    owners = pc.list_parent_indices(pieces).to_numpy().astype(np.int64)
+    found = [_token(one) for one in encoded.dictionary.to_pylist()]
+    words = tuple(dict.fromkeys(one for one in found if one))
+    place = {word: at for at, word in enumerate(words)}
+    numbers = np.array([place.get(one, -1) for one in found] or [-1], np.int64)
+    codes = numbers[encoded.indices.to_numpy(zero_copy_only=False)]
+    kept = codes >= 0
+    return Tokens(len(texts), owners[kept], codes[kept], words)
+
+
+def _token(piece: str) -> str:
+    """A piece of text as a token; empty for what is left out."""
+    return "" if piece in _STOP else stem(_ascii(piece))
+
+
+def _ascii(piece: str) -> str:
+    """Letters such as ø and ß in plain ones, where Unicode names them so."""
+    return piece if piece.isascii() else "".join(map(_plain, piece))
+
+
+@lru_cache(maxsize=4096)
+def _plain(letter: str) -> str:
+    known = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th"}
+    if letter in known:
+        return known[letter]
+    name = unicodedata.name(letter, "")
+    base = name.removeprefix("LATIN SMALL LETTER ")
+    return base[0].lower() if base != name and base[1:2] == " " else letter
+
+
+def matches(
+    function: Literal["search", "fuzzy", "match_text"],
+    texts: pa.Array,
+    query: str | None,
+    edits: int | None = None,
+) -> pa.Array:
+    """Where a text fits a query: by any token, or for `match_text` by all of them in a row."""
+    if query is None:
+        return pa.nulls(len(texts), pa.bool_())
+    wanted, tokens = tokenize(query), analyse(texts)
+    found = np.zeros(len(texts), np.bool_)
+    if function == "match_text":
+        found[_phrase(tokens, wanted)] = True
+    else:
+        known = frozenset(wanted)
+        if function == "fuzzy":
+            known = _near(tokens.words, known, DEFAULT_EDITS if edits is None else edits)
+        found[tokens.owners[tokens.numbers(known)]] = True
+    if texts.null_count == 0:
+        return pa.array(found)
+    return pc.if_else(texts.is_valid(), pa.array(found), pa.scalar(None, pa.bool_()))
+
+
+def _phrase(tokens: Tokens, wanted: list[str]) -> Ids:
+    """The texts in which the words stand one behind the other."""
+    last = len(tokens.codes) - len(wanted) + 1
+    if not wanted or last <= 0:
+        return np.empty(0, np.int64)
+    hits = np.ones(last, np.bool_)
+    for at, word in enumerate(wanted):
+        hits &= tokens.numbers(frozenset({word}))[at : at + last]
+    hits &= tokens.owners[:last] == tokens.owners[len(wanted) - 1 :]
+    return tokens.owners[:last][hits]
+
+
+def _near(words: tuple[str, ...], wanted: frozenset[str], edits: int) -> frozenset[str]:
+    """The words within so many edits of one that is wanted."""
+    if edits < 0:
+        raise QueryExecutionError(reason=f"`fuzzy` cannot make {edits} edits")
+    return frozenset(
+        word for word in words if any(distance(word, one, edits) <= edits for one in wanted)
+    )
+
+
+def distance(one: str, other: str, most: int) -> int:
+    """The Levenshtein distance, or more than `most` as soon as it is known to be more.
+
+    >>> distance("serch", "search", 2), distance("cat", "elephant", 2)
+    (1, 3)
+    """
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    above = list(range(len(other) + 1))
+    for at, letter in enumerate(one, 1):
+        row = [at]
+        for place, theirs in enumerate(other, 1):
+            change = above[place - 1] + (letter != theirs)
+            row.append(min(above[place] + 1, row[place - 1] + 1, change))
+        if min(row) > most:
+            return most + 1
+        above = row
+    return above[-1]

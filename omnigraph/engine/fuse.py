@@ -1,0 +1,52 @@
+"""Reciprocal rank fusion: two rankings of one variable become one.
+
+Entities are ranked, not rows: an entity that stands in many rows has one rank in each arm.
+"""
+
+import numpy as np
+
+from omnigraph.lang.query import plan
+
+from .codes import dense, entity_codes
+from .context import Context
+from .order import arrange, by_id
+from .rows import Binding, Ids, Rows
+from .search import Scores, best_first, entity_scores
+
+
+def fused(context: Context, rows: Rows, fuse: plan.Fuse) -> Scores:
+    """The score of every row: the sum of 1 / (k + rank + 1) over the arms that hold its entity."""
+    codes, _, scores = _ranks(context, rows, fuse)
+    return scores[codes] if len(codes) else np.empty(0)
+
+
+def arm_ranks(context: Context, rows: Rows, fuse: plan.Fuse) -> list[Ids]:
+    """The rank of each row's entity in both arms; entities that an arm leaves out come last."""
+    codes, ranks, _ = _ranks(context, rows, fuse)
+    return [one[codes] for one in ranks]
+
+
+def _ranks(context: Context, rows: Rows, fuse: plan.Fuse) -> tuple[Ids, list[Ids], Scores]:
+    binding = rows[fuse.first.field.variable]
+    codes, first = dense(entity_codes(binding))
+    each = binding.take(first)
+    arms = (fuse.first, fuse.second)
+    ranks = [_arm(context, each, one) for one in arms]
+    k = context.constant(fuse.k)
+    scores = np.zeros(len(first))
+    for one in ranks:
+        scores += np.where(one < len(first), 1.0 / (k + one + 1), 0.0)
+    return codes, ranks, np.where(scores > 0, scores, np.nan)
+
+
+def _arm(context: Context, each: Binding, arm: plan.Bm25 | plan.Nearest) -> Ids:
+    """The rank of each entity in one arm, from 0; ties by id; the number of all when left out."""
+    scores = best_first(arm, entity_scores(context, each, arm))
+    inside = np.flatnonzero(~np.isnan(scores))
+    rows = Rows.of({"_": each.take(inside)})
+    places = np.unique(scores[inside], return_inverse=True)[1].astype(np.int64)
+    keys = [lambda positions, _: places[positions], *by_id(context, rows, "_")]
+    order = arrange(context, len(inside), keys)
+    ranks = np.full(len(each.ids), len(each.ids), np.int64)
+    ranks[inside[order]] = np.arange(len(inside))
+    return ranks

@@ -1,0 +1,165 @@
+"""Rankings without an index: `bm25` and `nearest`, exact and in the order of scores.
+
+Scores are computed once per entity. The statistics of `bm25` are those of all nodes of the type in
+the snapshot, so that a score does not depend on what else a query asks for.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.errors import EmbeddingError, QueryExecutionError
+from omnigraph.lang.query import plan
+from omnigraph.lang.schema.catalog import Index
+from omnigraph.storage import scan as storage
+
+from .codes import dense, entity_codes
+from .context import Context
+from .fetch import fetch
+from .rows import Binding, Rows
+from .text import Tokens, analyse, tokenize
+
+Scores = npt.NDArray[np.float64]  # NaN where a row has none
+
+_K1, _B = 1.2, 0.75
+
+
+def scores_of(context: Context, rows: Rows, ranking: plan.Ranking) -> Scores:
+    """The score of every row; NaN for a row that the ranking leaves out."""
+    if isinstance(ranking, plan.Fuse):
+        from .fuse import fused
+
+        return fused(context, rows, ranking)
+    binding = rows[ranking.field.variable]
+    codes, first = dense(entity_codes(binding))
+    if len(first) == 0:
+        return np.empty(0)
+    found = entity_scores(context, binding.take(first), ranking)
+    return found[codes]
+
+
+def entity_scores(context: Context, binding: Binding, ranking: plan.Bm25 | plan.Nearest) -> Scores:
+    """The score of each entity of a variable."""
+    column = fetch(context, binding, [ranking.field.name])[0]
+    query = context.constant(ranking.query)
+    if query is None:
+        return np.full(len(column), np.nan)
+    if isinstance(ranking, plan.Bm25):
+        return bm25(context, binding.types, ranking.field.name, column, query)
+    metric = _metric(context, binding.types, ranking.field.name)
+    return distances(column, _vector(context, ranking, query), metric)
+
+
+def best_first(ranking: plan.Ranking, scores: Scores) -> Scores:
+    """Numbers that ascend from the best row to the worst."""
+    return scores if isinstance(ranking, plan.Nearest) else -scores
+
+
+def as_column(scores: Scores) -> pa.Array:
+    """Scores as a result column."""
+    return pa.array(scores, mask=np.isnan(scores))
+
+
+def bm25(context: Context, types: Sequence[str], name: str, texts: pa.Array, query: str) -> Scores:
+    """Okapi BM25 with k1 = 1.2 and b = 0.75; NaN for a text without any token of the query."""
+    wanted = sorted(set(tokenize(query)))
+    corpus = [_corpus(context, key, name) for key in types]
+    count = sum(one.texts for one in corpus)
+    total = sum(len(one.codes) for one in corpus)
+    tokens = analyse(texts)
+    scores = np.zeros(len(texts))
+    hit = np.zeros(len(texts), np.bool_)
+    norm = _K1 * (1 - _B + _B * tokens.lengths() / max(total / max(count, 1), 1e-9))
+    for word in wanted:
+        holding = sum(_documents(one, word) for one in corpus)
+        rarity = np.log1p((count - holding + 0.5) / (holding + 0.5))
+        often = _frequencies(tokens, word)
+        scores += rarity * often * (_K1 + 1) / (often + norm)
+        hit |= often > 0
+    return np.where(hit, scores, np.nan)
+
+
+def _corpus(context: Context, key: str, name: str) -> Tokens:
+    """The tokens of all texts of a property; nulls are no texts."""
+    table = storage.scan(context.table(key), [name])
+    context.meter.charge(table.nbytes * 3)
+    found = analyse(table[name].drop_null().combine_chunks())
+    context.meter.release(table.nbytes * 3)
+    return found
+
+
+def _frequencies(tokens: Tokens, word: str) -> npt.NDArray[np.int64]:
+    hits = tokens.owners[tokens.numbers(frozenset({word}))]
+    return np.bincount(hits, minlength=tokens.texts)
+
+
+def _documents(tokens: Tokens, word: str) -> int:
+    return int(np.count_nonzero(_frequencies(tokens, word)))
+
+
+def distances(vectors: pa.Array, query: Sequence[float], metric: str = "cosine") -> Scores:
+    """The distance of each vector from a point; NaN where there is none.
+
+    A vector of length zero points nowhere: its cosine to everything is 0, its distance 1.
+
+    >>> stored = pa.array([[3.0, 4.0], None, [0.0, 0.0]], pa.list_(pa.float32(), 2))
+    >>> distances(stored, [0.0, 1.0]).round(3).tolist()
+    [0.2, nan, 1.0]
+    """
+    width = vectors.type.list_size
+    valid = vectors.is_valid().to_numpy(zero_copy_only=False)
+    flat = vectors.drop_null().flatten().to_numpy(zero_copy_only=False)
+    held = flat.reshape(-1, width).astype(np.float64)
+    point = np.asarray(query, np.float64)
+    found = np.full(len(vectors), np.nan)
+    found[valid] = _METRICS[metric](held, point)
+    return found
+
+
+def _cosine(held: Any, point: Any) -> Any:
+    lengths = np.sqrt(np.einsum("ij,ij->i", held, held)) * np.sqrt(np.einsum("i,i->", point, point))
+    products = np.einsum("ij,j->i", held, point)
+    return 1.0 - np.divide(products, lengths, out=np.zeros(len(held)), where=lengths > 0)
+
+
+def _euclidean(held: Any, point: Any) -> Any:
+    apart = held - point
+    return np.sqrt(np.einsum("ij,ij->i", apart, apart))
+
+
+def _dot(held: Any, point: Any) -> Any:
+    return 1.0 - np.einsum("ij,j->i", held, point)
+
+
+_METRICS = {"cosine": _cosine, "l2": _euclidean, "dot": _dot}
+
+
+def _metric(context: Context, types: Sequence[str], name: str) -> str:
+    """The metric of the index on a property, cosine when none is declared."""
+    found = {
+        dict(one.options).get("metric", "cosine")
+        for key in types
+        for one in context.declared(key).constraints
+        if isinstance(one, Index) and one.columns == (name,)
+    }
+    if len(found) > 1:
+        raise QueryExecutionError(reason=f"the types of one ranking measure `{name}` differently")
+    return found.pop() if found else "cosine"
+
+
+def _vector(context: Context, ranking: plan.Nearest, query: Any) -> Sequence[float]:
+    """The point to measure from; a text is embedded, once per query."""
+    if not isinstance(query, str):
+        found: Sequence[float] = query
+        return found
+    if context.embed is None:
+        raise EmbeddingError(
+            f"`nearest` with a text needs an embedding provider for '{ranking.field.name}'",
+            hint="give the vector itself, or configure a provider",
+            provider="none",
+            effect="none",
+        )
+    return context.embed(query, ranking.field.type.vector_dim or 0, ranking.model)

@@ -1,0 +1,121 @@
+"""Text conditions and rankings without an index."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph.engine.stem import stem
+from omnigraph.engine.text import tokenize
+from omnigraph.errors import EmbeddingError
+from tests.engine.small import Small
+
+SCHEMA = """
+node Doc {
+    slug: String @key  body: String @index  kind: enum(memo, spec)
+    v: Vector(2)?  w: Vector(2)?  @index(w, metric=l2)
+}
+edge Cites: Doc -> Doc
+"""
+DOCS: list[dict[str, Any]] = [
+    {"slug": "a", "body": "graph databases store graphs", "kind": "memo", "v": [0.0, 0.0]},
+    {"slug": "b", "body": "a database of graphs", "kind": "spec", "v": [3.0, 4.0]},
+    {"slug": "c", "body": "searching text quickly", "kind": "memo", "v": None},
+    {"slug": "d", "body": "the crème brûlée recipe", "kind": "memo", "v": None},
+]
+
+
+@pytest.fixture(scope="module")
+def docs(tmp_path_factory: pytest.TempPathFactory) -> Small:
+    root: Path = tmp_path_factory.mktemp("search") / "graph"
+    rows = [{"id": one["slug"], "w": one["v"], **one} for one in DOCS]
+    cites = [{"id": "1", "src": "a", "dst": "b"}, {"id": "2", "src": "c", "dst": "b"}]
+    return Small(root, SCHEMA, {"node:Doc": rows, "edge:Cites": cites})
+
+
+def slugs(graph: Small, text: str, **params: Any) -> list[str]:
+    return [row[0] for row in graph.rows(text, **params)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ('search($d.body, "graph")', ["a", "b"]),
+        ('search($d.body, "the of")', []),
+        ('search($d.body, "zebra quick")', ["c"]),
+        ('search($d.body, "CREME brulees")', ["d"]),
+        ('match_text($d.body, "store graph")', ["a"]),
+        ('match_text($d.body, "graph store")', []),
+        ('fuzzy($d.body, "serching", 1)', ["c"]),
+        ('fuzzy($d.body, "serching", 0)', []),
+        ('not search($d.body, "graph")', ["c", "d"]),
+        ('search($d.body, "graph") and $d.kind = "spec"', ["b"]),
+    ],
+)
+def test_text_conditions(docs: Small, condition: str, expected: list[str]) -> None:
+    assert slugs(docs, f"match {{ $d: Doc {condition} }} return {{ $d.slug }}") == expected
+
+
+def test_a_text_condition_on_a_reached_node(docs: Small) -> None:
+    text = 'match { $a: Doc $a cites $d search($d.body, "database") } return { $a.slug }'
+    assert slugs(docs, text) == ["a", "c"]
+
+
+def test_nearest_is_by_cosine_and_leaves_out_nulls(docs: Small) -> None:
+    text = "match { $d: Doc } return { $d.slug } order { nearest($d.v, [0.0, 1.0]) } limit 5"
+    assert slugs(docs, text) == ["b", "a"]
+
+
+def test_nearest_follows_the_metric_of_the_index(docs: Small) -> None:
+    text = "match { $d: Doc } return { $d.slug } order { nearest($d.w, [0.0, 1.0]) } limit 5"
+    assert slugs(docs, text) == ["a", "b"]
+
+
+def test_a_filter_comes_before_the_first_rows(docs: Small) -> None:
+    text = (
+        'match { $d: Doc $d.kind = "memo" } return { $d.slug } '
+        "order { nearest($d.v, [0.0, 1.0]) } limit 1"
+    )
+    assert slugs(docs, text) == ["a"]
+
+
+def test_bm25_keeps_what_matches_and_shows_its_score(docs: Small) -> None:
+    text = 'match { $d: Doc } return { $d.slug, bm25($d.body, "graph store") as s } order { s } '
+    found = docs.rows(text)
+    assert [row[0] for row in found] == ["a", "b"]
+    assert found[0][1] > found[1][1] > 0
+
+
+def test_a_score_without_order_is_null_where_nothing_matches(docs: Small) -> None:
+    text = 'match { $d: Doc } return { $d.slug, bm25($d.body, "store") as s }'
+    assert [row[1] is None for row in docs.rows(text)] == [False, True, True, True]
+
+
+def test_ranking_comes_before_fan_out_and_keeps_its_order(docs: Small) -> None:
+    text = 'match { $a: Doc $a cites $d } return { $a.slug } order { bm25($d.body, "graph") } '
+    assert slugs(docs, text) == ["a", "c"]
+
+
+def test_fusion(docs: Small) -> None:
+    text = (
+        "match { $d: Doc } return { $d.slug, "
+        'rrf(nearest($d.w, [0.0, 1.0]), bm25($d.body, "searching database")) as s } '
+        "order { s } limit 4"
+    )
+    found = docs.rows(text)
+    # nearest: a, b; bm25: c (rare word), then b and a by the length of their texts.
+    assert [row[0] for row in found] == ["a", "b", "c"]
+    assert found[0][1] == pytest.approx(1 / 61 + 1 / 63)
+    assert found[2][1] == pytest.approx(1 / 61)
+
+
+def test_a_text_for_nearest_needs_a_provider(docs: Small) -> None:
+    text = 'match { $d: Doc } return { $d.slug } order { nearest($d.v, "hello") } limit 1'
+    with pytest.raises(EmbeddingError):
+        docs.run(text)
+
+
+def test_stems_and_tokens() -> None:
+    known = {"generously": "generous", "knotty": "knotti", "crying": "cri", "hoping": "hope"}
+    assert {word: stem(word) for word in known} == known
+    assert tokenize("Straße № 7, naïve—co-op's") == ["strass", "7", "naiv", "co", "op", "s"]
