@@ -15,6 +15,8 @@ import pyarrow as pa
 from lance import LanceOperation
 from lance.fragment import RowIdSequence, write_fragments
 
+from omnigraph import ids
+
 from .row_ids import check_row_ids
 from .store import Store
 
@@ -158,8 +160,8 @@ def stage_rewrite(
 ) -> Staged | None:
     """Small fragments put together, content unchanged; None when there is nothing to do.
 
-    With `at_most` only so many fragments go in, the oldest first: a smaller change is less often
-    in the way of others.
+    With `at_most` only so many neighbours go in, wherever they are: a smaller change is less often
+    in the way of others, and chance finds a place that nobody changes just now.
     """
     from lance.optimize import Compaction
 
@@ -171,7 +173,7 @@ def stage_rewrite(
     if not tasks:
         return None
     if at_most is not None:
-        tasks = [_first_fragments(tasks[0], at_most)]
+        tasks = [_some_fragments(tasks[0], at_most)]
     results: list[Any] = store.effects.run(
         "stage", table.location, lambda: [task.execute(table.dataset) for task in tasks]
     )
@@ -182,11 +184,13 @@ def stage_rewrite(
     return Staged(table.location, operation, field_digest(table), touched, 0, files)
 
 
-def _first_fragments(task: Any, count: int) -> Any:
+def _some_fragments(task: Any, count: int) -> Any:
     from lance.optimize import CompactionTask
 
     facts = json.loads(task.json())
-    del facts["task"]["fragments"][count:]
+    every = facts["task"]["fragments"]
+    start = int(ids.random_fraction() * max(1, len(every) - count + 1))
+    facts["task"]["fragments"] = every[start : start + count]
     return CompactionTask.from_json(json.dumps(facts))
 
 

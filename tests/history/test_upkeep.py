@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph import ids
 from omnigraph.errors import ConcurrentCommit
 from omnigraph.history import publish as publishing
 from omnigraph.history.line import Line
@@ -55,6 +56,7 @@ def test_smaller_bites_land_where_the_whole_never_does(
 ) -> None:
     monkeypatch.setattr(publishing, "PREPARATIONS", 6)
     monkeypatch.setattr(Line, "pause", staticmethod(lambda _: None))
+    monkeypatch.setattr(ids, "random_fraction", lambda: 0.0)  # the first fragments
     whole = Busy(line)
     with pytest.raises(ConcurrentCommit):
         publish(line, lambda txn: whole(txn, None))
@@ -71,7 +73,12 @@ def test_smaller_bites_land_where_the_whole_never_does(
     check_invariants(line.store.root.path)
 
 
-def test_at_most_so_many_fragments_go_in(line: Line) -> None:
+@pytest.mark.parametrize("place", [0.0, 0.5, 0.99])
+def test_at_most_so_many_fragments_go_in(
+    line: Line, monkeypatch: pytest.MonkeyPatch, place: float
+) -> None:
+    monkeypatch.setattr(ids, "random_fraction", lambda: place)
+
     def some(txn: WriteTxn) -> PublishPlan | None:
         staged = stage_rewrite(txn.store, txn.table(PERSON), at_most=3)
         assert staged is not None
@@ -80,3 +87,4 @@ def test_at_most_so_many_fragments_go_in(line: Line) -> None:
 
     assert publish(line, some) is not None
     assert fragments(line) == COUNT - 2
+    assert len(read_branch(line)[PERSON]) == COUNT
