@@ -1,0 +1,268 @@
+"""Queries through the handle: what may be given, what is remembered, what is refused."""
+
+import logging
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import omnigraph
+from omnigraph import Graph, prepared
+from omnigraph.errors import (
+    BranchNotFound,
+    InputError,
+    ParameterError,
+    ParseError,
+    SnapshotNotFound,
+    TypeCheckError,
+    UsageError,
+)
+
+ADULTS = """
+query adults($min: I32) {
+    match { $p: Person  $p.age >= $min } return { $p.name } order { $p.name }
+}
+query all() { match { $p: Person } return { $p.name } order { $p.name } }
+query rename($from: String, $to: String) { update Person set { team: $to } where name = $from }
+"""
+
+
+def names(found: Any) -> list[str]:
+    return [row[0] for row in found]
+
+
+def test_a_query_is_text_a_path_or_a_bare_body(people: Graph, tmp_path: Path) -> None:
+    path = tmp_path / "people.gq"
+    path.write_text(ADULTS)
+    for source in (ADULTS, path, str(path)):
+        assert names(people.query(source, name="adults", min=26)) == ["ann", "dee"]
+    bare = "// who\nmatch { $p: Person  $p.age > $min } return { $p.name } // done"
+    found = people.query(bare, min=26)
+    assert names(found) == ["ann", "dee"]
+    assert found.query_name == "anonymous"
+
+
+def test_which_query_must_be_clear(people: Graph, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="adults, all, rename"):
+        people.query(ADULTS)
+    with pytest.raises(InputError, match="no query 'adult'") as error:
+        people.query(ADULTS, name="adult")
+    assert error.value.hint == "did you mean `adults`?"
+    with pytest.raises(UsageError, match="no query in this text"):
+        people.query("// nothing")
+    with pytest.raises(InputError, match="cannot read"):
+        people.query(tmp_path / "gone.gq")
+
+
+def test_a_change_is_no_query_and_a_query_no_change(graph: Graph) -> None:
+    head = graph.head.id
+    for source in ("delete Person where age > 3", 'insert Person { name: "x" }'):
+        with pytest.raises(TypeCheckError, match="changes the graph"):
+            graph.query(source)
+    with pytest.raises(TypeCheckError, match="only reads"):
+        graph.mutate("match { $p: Person } return { $p.name }")
+    assert graph.refresh().head.id == head
+
+
+def test_findings_in_a_bare_body_point_into_it(people: Graph) -> None:
+    with pytest.raises(TypeCheckError) as error:
+        people.query("match {\n  $p: Persn } return { $p.name }")
+    (found,) = error.value.diagnostics
+    assert (found.line, found.column) == (2, 7)
+    assert "$p: Persn }" in str(error.value)
+    assert "anonymous" not in str(error.value)
+    with pytest.raises(ParseError) as wrong:
+        people.query("match { $p: Person } retrn { $p.name }")
+    assert wrong.value.diagnostics[0].line == 1
+
+
+def test_parameters_named_like_options_come_by_params(people: Graph) -> None:
+    text = "match { $p: Person  $p.name = $name  $p.team = $branch } return { $p.age }"
+    assert people.query(text, params={"name": "ann", "branch": "core"}).scalar() == 30
+    with pytest.raises(InputError, match="given twice"):
+        people.query("match { $p: Person  $p.name = $x } return { $p.age }", params={"x": 1}, x=2)
+
+
+def test_problems_with_parameters_are_all_named(people: Graph) -> None:
+    with pytest.raises(ParameterError, match=r"\$mn.*no such.*\$min.*missing"):
+        people.query(ADULTS, name="adults", mn=3)
+    with pytest.raises(ParameterError, match="I32"):
+        people.query(ADULTS, name="adults", min="old")
+
+
+def test_a_text_is_compiled_once_per_schema(people: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    real = prepared.compile_queries
+
+    def counting(text: str, *more: Any) -> Any:
+        made.append(text)
+        return real(text, *more)
+
+    monkeypatch.setattr(prepared, "compile_queries", counting)
+    text = "query fresh_text($n: String) { match { $p: Person { name: $n } } return { $p.age } }"
+    call = people.prepare(text)
+    assert [call(n=name).scalar() for name in ("ann", "bob", "cyd")] == [30, 25, None]
+    assert people.query(text, n="dee").scalar() == 30
+    assert len(made) == 1
+
+
+def test_a_prepared_query_tells_what_it_takes(graph: Graph) -> None:
+    call = graph.prepare(ADULTS, name="adults")
+    assert (call.name, call.kind, dict(call.params)) == ("adults", "read", {"min": "I32"})
+    assert repr(call) == "<Prepared read: adults($min: I32)>"
+    change = graph.prepare(ADULTS, name="rename")
+    assert change(**{"from": "ann", "to": "web"}).affected_nodes == 1
+    assert graph["Person", "ann"].team == "web"
+    with pytest.raises(TypeCheckError):
+        graph.prepare("match { $p: Nobody } return { $p.name }")
+
+
+class Team(Enum):
+    CORE = "core"
+
+
+TYPES = """
+node Thing {
+    k: String @key
+    s: String?  b: Bool?  i: I32?  l: I64?  u: U32?  v: U64?  f: F32?  d: F64?
+    day: Date?  at: DateTime?  e: enum(core, web)?  x: [I64]?  vec: Vector(2)?
+}
+"""
+VALUES: list[tuple[str, str, list[Any]]] = [
+    ("s", "String", ["", "'\"\\%_\n\x00", "שלום", "🙂", "x" * 65536, "'; drop table --"]),
+    ("b", "Bool", [True, False]),
+    ("i", "I32", [-(2**31), 2**31 - 1, np.int32(7)]),
+    ("l", "I64", [-(2**63), 2**63 - 1]),
+    ("u", "U32", [0, 2**32 - 1]),
+    ("v", "U64", [0, 2**64 - 1]),
+    ("f", "F32", [0.5, -1.25]),
+    ("d", "F64", [0.1, -1e300, 5]),
+    ("day", "Date", [date(1, 1, 1), date(9999, 12, 31)]),
+    ("at", "DateTime", [datetime(2024, 1, 1, 12, tzinfo=UTC)]),
+    ("x", "[I64]", [[], [1, 2**62]]),
+]
+
+
+@pytest.fixture(scope="module")
+def things(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    return omnigraph.init(tmp_path_factory.mktemp("things") / "g", TYPES, durability="os")
+
+
+@pytest.mark.parametrize(("name", "kind", "values"), VALUES, ids=[v[1] for v in VALUES])
+def test_every_type_goes_in_and_comes_out(
+    things: Graph, name: str, kind: str, values: list[Any]
+) -> None:
+    put = things.prepare(
+        f"query put($k: String, $v: {kind}?) {{ insert Thing {{ k: $k, {name}: $v }} }}"
+    )
+    for value in [*values, None]:
+        put(k="one", v=value)
+        found = things["Thing", "one"][name]
+        assert found == value
+        assert type(found) is type(value) or isinstance(value, int | np.integer)
+    if not kind.startswith("["):
+        put(k="one", v=values[-1])
+        text = f"query q($v: {kind}) {{ match {{ $t: Thing  $t.{name} = $v }} return {{ $t.k }} }}"
+        assert things.query(text, v=values[-1]).scalars() == ["one"]
+
+
+def test_a_moment_keeps_its_instant(things: Graph) -> None:
+    from zoneinfo import ZoneInfo
+
+    here = datetime(2024, 7, 1, 12, tzinfo=ZoneInfo("Europe/Berlin"))
+    things.upsert("Thing", {"k": "z", "at": here})
+    found = things["Thing", "z"].at
+    assert found == here
+    assert found.utcoffset() == timedelta(0)
+
+
+@pytest.mark.parametrize("vector", [np.array([1.0, 2.0]), pa.array([1.0, 2.0]), [1, 2], (1.0, 2.0)])
+def test_vectors_come_from_arrays(things: Graph, vector: Any) -> None:
+    things.mutate('query v($v: Vector(2)) { insert Thing { k: "v", vec: $v } }', v=vector)
+    assert things["Thing", "v"].vec == [1.0, 2.0]
+
+
+def test_an_enum_is_its_value(things: Graph) -> None:
+    things.mutate('query e($e: String) { insert Thing { k: "e", e: $e } }', e=Team.CORE)
+    assert things["Thing", "e"].e == "core"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("DateTime", datetime(2024, 1, 1)),
+        ("F64", Decimal("1.5")),
+        ("F64", float("nan")),
+        ("F64", float("inf")),
+        ("I32", 2**31),
+        ("I64", 1.0),
+        ("U64", -1),
+        ("Bool", 1),
+        ("String", "\ud800"),
+        ("Vector(2)", np.array([1.0])),
+        ("Date", "2024-13-01"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(things: Graph, kind: str, value: Any) -> None:
+    with pytest.raises(ParameterError, match=r"\$v"):
+        things.query(f"query q($v: {kind}) {{ match {{ $t: Thing }} return {{ $t.k }} }}", v=value)
+
+
+def test_a_read_sees_the_newest_state_unless_it_is_pinned(graph: Graph) -> None:
+    other = omnigraph.open(graph.uri, durability="os")
+    count = "match { $p: Person } return { count($p) as n }"
+    before = graph.head.id
+    with graph.pin() as fixed:
+        other.insert("Person", {"name": "eve"})
+        assert graph.query(count).scalar() == 5
+        assert fixed.query(count).scalar() == fixed.nodes("Person").count() == 4
+        assert fixed.query(count).target == {"branch": None, "snapshot": before}
+    assert graph.head.id == other.head.id
+    assert graph.query(count, at=before).scalar() == 4
+    assert graph.query(count, at="HEAD~1").scalar() == 4
+    assert graph.query(count).target == {"branch": "main", "snapshot": None}
+
+
+def test_other_branches_and_moments(graph: Graph) -> None:
+    count = "match { $p: Person } return { count($p) as n }"
+    graph.branches.create("b")
+    graph.insert("Person", {"name": "eve"}, branch="b")
+    assert [graph.query(count).scalar(), graph.query(count, branch="b").scalar()] == [4, 5]
+    assert graph.query(count, branch="b", at="HEAD~1").scalar() == 4
+    with pytest.raises(BranchNotFound):
+        graph.query(count, branch="c")
+    with pytest.raises(SnapshotNotFound):
+        graph.query(count, at=datetime(2000, 1, 1, tzinfo=UTC))
+
+
+def test_at_a_moment_exactly_just_before_and_just_after(graph: Graph) -> None:
+    third, second = graph.log()[:2]
+    step = timedelta(microseconds=1)
+    assert graph.at(third.published).head.id == third.id
+    assert graph.at(third.published + step).head.id == third.id
+    assert graph.at(third.published - step).head.id == second.id
+    assert graph.at(third.manifest_version).head.id == third.id
+    assert graph.at("HEAD~1").head.id == second.id
+    with pytest.raises(SnapshotNotFound):
+        graph.at(graph.log()[-1].published - step)
+
+
+def test_one_event_is_told_per_operation(graph: Graph, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "omnigraph"):
+        graph.query("match { $p: Person } return { $p.name }")
+        graph.insert("Person", {"name": "secret"})
+        with pytest.raises(TypeCheckError):
+            graph.query("match { $p: Nobody } return { $p.name }")
+    events = [record.event for record in caplog.records]  # type: ignore[attr-defined]
+    assert [one["operation"] for one in events] == ["query", "load", "query"]
+    assert [one["outcome"] for one in events] == ["ok", "ok", "TypeCheckError"]
+    assert [one.get("rows") for one in events] == [4, 1, None]
+    assert {"state", "compile", "run"} == set(events[0]["phases"])
+    assert events[1]["requests"] > 0
+    assert len({one["id"] for one in events}) == 3
+    assert "secret" not in caplog.text
