@@ -18,13 +18,14 @@ from omnigraph.errors import (
     InternalError,
 )
 from omnigraph.storage import layout
-from omnigraph.storage.cell import LostSwap, UnsureSwap
+from omnigraph.storage.cell import LostSwap, UnsureSwap, UnsyncedError
 from omnigraph.storage.failures import reported, storage_failure, undecided
 from omnigraph.storage.store import Store
 from omnigraph.storage.torn import TornError
 
 from . import intent as intents
 from . import names, refs
+from .doubt import Doubt, refusal
 from .intent import Intent
 from .line import Line, ReplacedError, line_of
 from .log import Log
@@ -34,6 +35,7 @@ from .manifest import (
     is_newest,
     manifest_exists,
     read_manifest,
+    secure,
     swap_state,
 )
 from .mend import set_torn_aside
@@ -42,6 +44,7 @@ from .state import Head, State
 
 _CLOSING_ATTEMPTS = 50
 _FORK_ATTEMPTS = 4
+_PARTS = ("json", "verdict")  # of an intent that is over as soon as its owner is
 
 
 def list_branches(store: Store) -> list[str]:
@@ -91,12 +94,25 @@ def create_branch(
     with undecided():
         if intents.decide(store, intent, "publish") != "publish":
             return _made_by_another(store, line)
-        try:
-            line.advance(_write_manifest(store, intent, state))
-            take_name(store, intent, number)
-        finally:
-            intents.retire(store, intent, ("json", "verdict"))
+        _carry_out(store, intent, line, state, number)
     return line
+
+
+def _carry_out(store: Store, intent: Intent, line: Line, state: State, number: int) -> None:
+    """Write the manifest, take the name; the intent goes when it is known what came of it."""
+    naming = False
+    try:
+        line.advance(_write_manifest(store, intent, state))
+        naming = True
+        take_name(store, intent, number)
+    except (AlreadyExists, BranchNotFound):
+        intents.retire(store, intent, _PARTS)
+        raise
+    except BaseException:
+        if not naming:  # and nobody else will: what was written is garbage
+            intents.retire(store, intent, _PARTS)
+        raise
+    intents.retire(store, intent, _PARTS)
 
 
 def _made_by_another(store: Store, line: Line) -> Line:
@@ -111,10 +127,19 @@ def _write_manifest(store: Store, intent: Intent, state: State) -> Opened:
     """The manifest of a new branch; one that another wrote for the same intent serves, too."""
     try:
         return create_manifest(store, _created(intent), forked(intent, state))
+    except UnsyncedError:
+        raise
     except Exception:
         if not manifest_exists(store, _created(intent)):
             raise
-        return read_manifest(store, _created(intent))
+        return _made(store, intent)
+
+
+def _made(store: Store, intent: Intent) -> Opened:
+    """A manifest that is there; whoever wrote it may not have synced it yet."""
+    opened = read_manifest(store, _created(intent))
+    secure(opened)
+    return opened
 
 
 def finish_create(store: Store, intent: Intent, state: State, number: int) -> None:
@@ -122,8 +147,10 @@ def finish_create(store: Store, intent: Intent, state: State, number: int) -> No
 
     Others may go on at the same time: whoever made the manifest, there is one.
     """
-    if not manifest_exists(store, _created(intent)):
-        _write_manifest(store, intent, state)
+    there = manifest_exists(store, _created(intent))
+    made = _made(store, intent) if there else _write_manifest(store, intent, state)
+    if made.state.head.closed:
+        raise BranchNotFound(f"branch '{intent.facts['name']}' was deleted since")
     take_name(store, intent, number)
 
 
@@ -221,22 +248,27 @@ def _guarded(
         if newest.state.head.closed:
             raise BranchNotFound(f"no branch '{source.name}'", branch=source.name)
         if historical:
-            return _past_state(store, newest.state, intent.base_commit)
+            past = past_state(store, newest.state, intent.base_commit)
+            for one in past.tables.values():
+                store.open(one.location, one.lance_version)
+            return past
         if newest.state.head != base.state.head:
             raise _MovedError
         return newest.state
     except BaseException:
         if intents.decide(store, intent, "discard") == "discard":
-            intents.retire(store, intent, ("json", "verdict"))
+            intents.retire(store, intent, _PARTS)
         raise
 
 
-def _past_state(store: Store, state: State, commit_id: str) -> State:
+def past_state(store: Store, state: State, commit_id: str) -> State:
     """The state of a past commit, with the whole log of the branch: more than it stands on."""
-    tables, schema = Log(store, state).state_of(commit_id)
-    for one in tables.values():
-        store.open(one.location, one.lance_version)
-    return replace(state, tables=tables, schema=schema)
+    if state.head.commit_id == commit_id:
+        return state
+    log = Log(store, state)
+    tables, schema = log.state_of(commit_id)
+    streams = log.streams_of(commit_id, state.streams)
+    return replace(state, tables=tables, schema=schema, streams=streams)
 
 
 def delete_branch(store: Store, name: str, *, bound: str | None = None) -> None:
@@ -258,41 +290,50 @@ def delete_branch(store: Store, name: str, *, bound: str | None = None) -> None:
 def _close(store: Store, line: Line) -> bool:
     """Publish the closing version; True when somebody else had done it."""
     nonce = ids.nonce()
-    with line.turn():
-        for attempt in range(_CLOSING_ATTEMPTS):
-            with undecided() if attempt else reported("none"):
-                base = line.reload()
+    doubt = Doubt(f"the deletion of branch '{line.name}'")
+    with doubt.told(), line.turn(), reported("none"):
+        for _ in range(_CLOSING_ATTEMPTS):
+            base = line.reload()
             if base.state.head.closed:
+                secure(base)
                 return base.state.head.nonce != nonce
-            if _swap_closed(line, base, base.state.closing(nonce)):
+            doubt.seen(base)
+            if _swap_closed(line, base, base.state.closing(nonce), doubt):
                 return False
-    raise ConcurrentCommit(f"branch '{line.name}' was too busy to be deleted")
+        raise ConcurrentCommit(f"branch '{line.name}' was too busy to be deleted")
 
 
-def _swap_closed(line: Line, base: Opened, state: State) -> bool:
-    """Swap, and look before saying anything; False means to try again."""
+def _swap_closed(line: Line, base: Opened, state: State, doubt: Doubt) -> bool:
+    """Swap, and look before saying anything; False means to look again, and to try again."""
     try:
-        with reported("none"):
-            closed = swap_state(line.store, base, state)
+        closed = swap_state(line.store, base, state)
     except LostSwap:
+        doubt.add(base)  # perhaps to itself: a client tries again by itself
         return False
     except UnsureSwap as unsure:
-        with undecided():
-            landed = line.reload().state.head.nonce == state.head.nonce
-        if not landed:
-            _pass_on(line.store, unsure)
-        return landed
+        return _ask(line, base, unsure, doubt)
+    doubt.add(base)
+    if not is_newest(closed):
+        return False
+    line.advance(closed)
+    return True
+
+
+def _ask(line: Line, base: Opened, unsure: UnsureSwap, doubt: Doubt) -> bool:
+    """After a swap without an answer: an interrupt and a refusing disk are told if it is not there.
+
+    Whether it is there, and whose it is, is seen by the next round.
+    """
+    cause, refused = unsure.__cause__, refusal(line.store, unsure)
+    if refused is None:
+        doubt.add(base)
     with undecided():
-        newest = is_newest(closed)
-    if newest:
-        line.advance(closed)
-    return newest
-
-
-def _pass_on(store: Store, unsure: UnsureSwap) -> None:
-    """A swap that did not land: an interrupt and a refusing disk are told, the rest is tried."""
-    cause = unsure.__cause__
+        newest = line.reload()
+    if newest.state.head.closed:
+        return False
+    doubt.seen(newest)
     if cause is not None and not isinstance(cause, Exception):
         raise cause
-    if isinstance(cause, OSError) and store.root.local:
-        raise storage_failure(cause, effect="none") from cause
+    if refused is not None:
+        raise storage_failure(refused, effect="none") from refused
+    return False

@@ -62,8 +62,9 @@ class SchemaRow:
 class Commit:
     """One publish. `tables` holds what changed; None marks a dropped table.
 
-    Times are microseconds since 1970: `created_at` was taken before the first effect and survives
-    retries; `published_at` belongs to the attempt that landed. They decide nothing.
+    `streams` are the tokens of the batches that it brought. Times are microseconds since 1970:
+    `created_at` was taken before the first effect and survives retries; `published_at` belongs to
+    the attempt that landed. They decide nothing.
     """
 
     id: str
@@ -79,6 +80,7 @@ class Commit:
     tables: Mapping[str, TableEntry | None] = field(default_factory=dict)
     key: str | None = None
     request: str | None = None
+    streams: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def parent(self) -> str | None:
@@ -112,6 +114,7 @@ class Commit:
             "schema": [self.schema.hash, self.schema.location] if self.schema else None,
             "idempotency_key": self.key,
             "request_hash": self.request,
+            "streams": dict(self.streams) or None,
         }
         tables = {key: one and one.to_json() for key, one in self.tables.items()}
         return {name: value for name, value in facts.items() if value is not None} | {
@@ -139,4 +142,5 @@ class Commit:
             tables={k: v and TableEntry.from_json(k, v) for k, v in entries.items()},
             key=facts.get("idempotency_key"),
             request=facts.get("request_hash"),
+            streams=facts.get("streams", {}),
         )

@@ -6,6 +6,7 @@ that the next init passes over; after it the graph is there, and nothing is ever
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from omnigraph import ids
 from omnigraph.errors import (
@@ -20,7 +21,9 @@ from omnigraph.errors import (
 from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.storage import arrow, layout
+from omnigraph.storage.cell import UnsyncedError
 from omnigraph.storage.failures import reported, storage_failure
+from omnigraph.storage.objects import sync_directory
 from omnigraph.storage.probe import probe_create_if_absent
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import create_table
@@ -28,7 +31,7 @@ from omnigraph.storage.table import create_table
 from . import refs
 from .commit import Commit, SchemaRow, TableEntry
 from .line import Line, end_lines, line_of
-from .manifest import Opened, create_manifest, manifest_exists, read_manifest
+from .manifest import Opened, create_manifest, manifest_exists, read_manifest, secure
 from .schemas import Contract, write_schema
 from .state import Head, State
 
@@ -42,12 +45,14 @@ def init_graph(
     _check_directories(contract.ir)
     if manifest_exists(store):
         raise AlreadyExists(f"there is a graph at {store.root.uri} already")
+    missing = _missing_directories(store)
     probe_create_if_absent(store)
     _claim(store, force)
     with _released_on_refusal(store):
         _check_leftovers(store)
     commit_id = ids.new_ulid()
     with reported("none"):
+        _sync_place(store, missing)
         tables = _create_tables(store, contract.ir, commit_id)
         schema = write_schema(store, contract)
     end_lines(store)  # whatever this process knew of the place is over
@@ -61,6 +66,22 @@ def init_graph(
         reason = "it could not be looked at, or the claim could not be removed"
         raise InitializationCommitted(uri=store.root.uri, reason=reason) from error
     return line
+
+
+def _missing_directories(store: Store) -> list[Path]:
+    """The directories that will be made on the way to a root on a disk."""
+    path = Path(store.root.path)
+    return [one for one in (path, *path.parents) if not one.exists()] if store.root.local else []
+
+
+def _sync_place(store: Store, made: list[Path]) -> None:
+    """Let the name of the root itself survive a power loss, and the way to it that was made."""
+    if not store.root.local or store.durability != "fsync":
+        return
+    for one in made:
+        sync_directory(one.parent)
+    with suppress(PermissionError):  # who made it may have wished that it cannot be listed
+        sync_directory(Path(store.root.path).parent)
 
 
 def _check_directories(ir: SchemaIR) -> None:
@@ -120,6 +141,8 @@ def _create_first(store: Store, state: State) -> Opened:
     """The commit point. Without a clear outcome the store is asked what is there."""
     try:
         return create_manifest(store, layout.MAIN, state)
+    except UnsyncedError as error:
+        raise InitializationIndeterminate(uri=store.root.uri, reason=error.message) from error
     except Exception as error:
         return _look(store, state, error)
 
@@ -127,16 +150,29 @@ def _create_first(store: Store, state: State) -> Opened:
 def _look(store: Store, state: State, error: Exception) -> Opened:
     try:
         found = read_manifest(store) if manifest_exists(store) else None
+        if found is not None:
+            secure(found)
     except (OmnigraphError, OSError) as unclear:
         reason = "the store did not answer when it was asked"
         raise InitializationIndeterminate(uri=store.root.uri, reason=reason) from unclear
     if found is None:
-        with suppress(StorageError):
-            store.objects.remove(layout.CLAIM)
-        raise storage_failure(error, effect="none") from error
+        raise _not_there(store, error) from error
     if found.state.head != state.head:
         raise AlreadyExists(f"another init made the graph at {store.root.uri}") from error
     return found
+
+
+def _not_there(store: Store, error: Exception) -> OmnigraphError:
+    """What to say when nothing is there: on a disk nothing comes, elsewhere it may be under way.
+
+    The claim can go: a first state that arrives late and that of another init exclude each other.
+    """
+    with suppress(StorageError):
+        store.objects.remove(layout.CLAIM)
+    if store.root.local:
+        return storage_failure(error, effect="none")
+    reason = "the store gave no answer, and the first state may still arrive"
+    return InitializationIndeterminate(uri=store.root.uri, reason=reason)
 
 
 def _genesis(

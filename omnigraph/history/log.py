@@ -96,6 +96,19 @@ class Log:
             raise HistoryReclaimed(f"the history of commit {commit_id} has no schema")
         return {key: one for key, one in tables.items() if one is not None}, schema
 
+    def streams_of(self, commit_id: str, names: Iterable[str]) -> dict[str, str]:
+        """The last tokens of streams up to a commit, as far as commits tell.
+
+        A token that no commit there brought is not claimed: its batch is loaded again.
+        """
+        found: dict[str, str] = {}
+        wanted = set(names)
+        for one in self.first_parents(commit_id) if wanted else ():
+            found = {**one.streams, **found}
+            if wanted <= found.keys():
+                break
+        return found
+
     def chunk_map(self, chunk: Chunk) -> ChunkMap:
         """The whole table map at the end of a chunk."""
         if chunk.end not in self._maps:

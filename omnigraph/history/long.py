@@ -55,12 +55,10 @@ def publish_long(
     if staged is None:
         _discard(line.store, intent)
         return None
-    # Its files are protected by the intent, whatever a collector did meanwhile.
-    plan = replace(staged, epoch=None)
     with _pending_on_failure(intent):
         if intents.decide(line.store, intent, "publish") == "publish":
             with _pending_on_failure(intent, (ConcurrentCommit,)):  # decided, and too busy
-                return finish(line, intent, lambda _: plan)
+                return finish(line, intent, lambda _: staged)
         return _decided_by_another(line, intent)
 
 
@@ -127,7 +125,8 @@ def _publish(
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         if find(txn.store, txn.base.state, intent) is not None:
             return None
-        plan = confirmed(txn)
+        # Its files are protected by the intent, whatever a collector did meanwhile.
+        plan = replace(confirmed(txn), protected=True)
         _fits(plan, txn, intent)
         return plan
 
@@ -175,6 +174,7 @@ def _stage(line: Line, base: Opened, intent: Intent, stage: Stage) -> PublishPla
             txn = WriteTxn(line.store, line.name, base, intent.commit_id or "", intent.created_at)
             plan = stage(txn)
             if plan is not None:
+                plan = plan.standing_on(txn)
                 intents.confirm(line.store, intent, plan_to_json(plan))
             return plan
     except BaseException as error:

@@ -99,6 +99,11 @@ def is_newest(opened: Opened) -> bool:
     return True
 
 
+def is_displaced(opened: Opened) -> bool:
+    """Whether another graph stands where a state was read: one listing."""
+    return cells.newest(opened.cell) == 0
+
+
 def secure(opened: Opened) -> None:
     """Let a state that others may have written survive a power loss, before it is answered for."""
     cells.secure(opened.cell)

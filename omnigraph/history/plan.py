@@ -5,7 +5,7 @@ state that the next attempt is based on; a plan that still holds is replayed, el
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from omnigraph.errors import KeyConflict, PreconditionFailed, ReadSetConflict, VersionConflict
@@ -189,13 +189,31 @@ class SameAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class AbsentTable:
+    """A table does not exist: somebody else may register it first."""
+
+    key: str
+
+    def to_json(self) -> list[Any]:
+        """The requirement as plain data."""
+        return ["absent_table", self.key]
+
+    def check(self, txn: WriteTxn) -> None:
+        """Look for the table."""
+        now = txn.entry(self.key)
+        if now is not None:
+            raise VersionConflict(type_key=self.key, expected=None, actual=now.version)
+
+
+@dataclass(frozen=True, slots=True)
 class PublishPlan:
     """Everything one publish will make visible, complete before anything is.
 
     `writes` are staged changes by table key; `registered` are new tables, `dropped` tables that
     go. `foreign` are commits of another branch that a merge brings along, `merged` its head.
     `maintenance` preserves content, so content ids stay. `epoch` is the collector's epoch under
-    which files were staged; None when the operation's own intent protects them.
+    which files were staged, by default that of the base; it does not matter to files that are
+    `protected` by the operation's own intent.
     """
 
     operation: str
@@ -210,6 +228,22 @@ class PublishPlan:
     merged: str | None = None
     streams: Mapping[str, str] = field(default_factory=dict)
     epoch: int | None = None
+    protected: bool = False
+
+    def standing_on(self, txn: WriteTxn) -> "PublishPlan":
+        """The same plan, with what it takes for granted of its base written down.
+
+        It puts tables in the place of others, or of none: those are read by it. And its files are
+        safe in the collector's epoch of the base only.
+        """
+        placed = sorted({*self.registered, *self.adopted, *self.dropped})
+        reads = tuple(_as_it_is(key, txn.entry(key)) for key in placed)
+        epoch = txn.base.state.head.gc_epoch if self.epoch is None else self.epoch
+        return replace(self, requirements=(*self.requirements, *reads), epoch=epoch)
+
+
+def _as_it_is(key: str, entry: TableEntry | None) -> Requirement:
+    return AbsentTable(key) if entry is None else SameContent(key, entry.content_id, entry.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +265,7 @@ _KINDS: dict[str, Callable[..., Requirement]] = {
     "same_schema": SameSchema,
     "head_was": HeadWas,
     "absent_ids": lambda key, values: AbsentIds(key, tuple(values)),
+    "absent_table": AbsentTable,
     "same_answer": lambda key, content, where, answer, columns: SameAnswer(
         key, content, tuple((name, values) for name, values in where), answer, tuple(columns)
     ),

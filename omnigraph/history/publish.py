@@ -18,14 +18,16 @@ from omnigraph.errors import (
 )
 from omnigraph.storage.cell import LostSwap, UnsureSwap
 from omnigraph.storage.failures import AbsentError, reported, storage_failure, undecided
+from omnigraph.storage.store import Store
 from omnigraph.storage.table import commit as commit_table
 from omnigraph.storage.table import replays
 
 from .commit import Commit, TableEntry
+from .doubt import Doubt, refusal
 from .idempotency import replayed
 from .line import Line
 from .log import Log, append
-from .manifest import Opened, is_newest, swap_state
+from .manifest import Opened, is_displaced, is_newest, secure, swap_state
 from .plan import Prepare, PublishPlan, Requirement, Signature, WriteTxn, hold
 from .state import State
 
@@ -42,6 +44,21 @@ class Ready:
     entry: TableEntry
 
 
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """What stays the same over all attempts of one write."""
+
+    line: Line
+    prepare: Prepare
+    signature: Signature
+    conditions: Sequence[Requirement]
+    doubt: Doubt
+
+    @property
+    def store(self) -> Store:
+        return self.line.store
+
+
 def publish(
     line: Line,
     prepare: Prepare,
@@ -56,80 +73,85 @@ def publish(
     and their failure is final. A plan whose requirements no longer hold is prepared again.
     `identity` is the (commit id, creation time) of an operation that was written down before.
     """
-    signature = signature or Signature()
     commit_id, created_at = identity or (ids.new_ulid(), ids.now_micros())
+    doubt = Doubt(f"commit {commit_id}")
+    write = _Write(line, prepare, signature or Signature(), conditions, doubt)
     line.tend()
     txn = WriteTxn(line.store, line.name, line.base(), commit_id, created_at)
-    with line.turn(), reported("none"):
+    with doubt.told(), line.turn(), reported("none"):
         deadline = ids.monotonic() + BUDGET
         for lost in range(PREPARATIONS):
             txn = replace(txn, base=line.base())
-            outcome = _once(line, txn, prepare, signature, conditions)
+            outcome = _once(write, txn)
             if not isinstance(outcome, _Again):
                 return outcome
             if ids.monotonic() > deadline:
                 break
             line.pause(lost)
-    raise ConcurrentCommit(f"branch {line.name} was too busy; nothing was written")
+        raise ConcurrentCommit(f"branch {line.name} was too busy; nothing was written")
 
 
 class _Again:
     """The plan no longer fits: prepare it again on a newer state."""
 
 
-def _once(
-    line: Line,
-    txn: WriteTxn,
-    prepare: Prepare,
-    signature: Signature,
-    conditions: Sequence[Requirement],
-) -> Commit | _Again | None:
+def _once(write: _Write, txn: WriteTxn) -> Commit | _Again | None:
     """One preparation, and attempts to land what it planned."""
+    line = write.line
     try:
-        _open_branch(line, txn.base.state)
-        found = replayed(line.store, txn.base.state, signature)
+        found = _known(write, txn)
         if found is not None:
             return found
-        hold(conditions, txn)
-        plan = prepare(txn)
+        _open_branch(line, txn.base.state)
+        hold(write.conditions, txn)
+        plan = write.prepare(txn)
     except (ClientError, AbsentError):
         # Refused, or found something gone: that is an answer only if it is about the newest state.
         if is_newest(txn.base):
             raise
         return _renewed(line)
     if plan is None:
+        write.doubt.check()
         return None if is_newest(txn.base) else _renewed(line)
     try:
-        return _land(line, txn, plan, signature, conditions)
+        return _land(write, txn, plan.standing_on(txn))
     except (HistoryReclaimed, AbsentError):
         if is_newest(line.base()):
             raise
         return _renewed(line)
 
 
-def _land(
-    line: Line,
-    txn: WriteTxn,
-    plan: PublishPlan,
-    signature: Signature,
-    conditions: Sequence[Requirement],
-) -> Commit | _Again:
+def _known(write: _Write, txn: WriteTxn) -> Commit | None:
+    """What stands on a base already: this very write, late, or one with the same key."""
+    state, found = txn.base.state, None
+    if write.doubt.open:
+        found = Log(write.store, state).find(txn.commit_id)
+        if found is None:
+            write.doubt.seen(txn.base)
+    found = found or replayed(write.store, state, write.signature)
+    if found is not None:
+        secure(txn.base)
+        write.doubt.end()
+    return found
+
+
+def _land(write: _Write, txn: WriteTxn, plan: PublishPlan) -> Commit | _Again:
     ready: dict[str, Ready] = {}
     for attempt in range(ATTEMPTS):
         if attempt:
-            hold(conditions, txn)
+            hold(write.conditions, txn)
             if not _holds(plan, txn):
                 return _Again()
         fitted = _fit(txn, plan, ready)
         if fitted is None:
             return _Again()
         ready = fitted
-        row = _commit_row(txn, plan, signature, ready)
-        landed = _swap(line, txn.base, _next_state(txn, plan, row, ready), row)
+        row = _commit_row(txn, plan, write.signature, ready)
+        landed = _swap(write, txn.base, _next_state(txn, plan, row, ready), row)
         if landed:
             return row
-        txn = replace(txn, base=line.base())
-        found = replayed(line.store, txn.base.state, signature)
+        txn = replace(txn, base=write.line.base())
+        found = _known(write, txn)
         if found is not None:
             return found
     return _Again()
@@ -137,7 +159,7 @@ def _land(
 
 def _holds(plan: PublishPlan, txn: WriteTxn) -> bool:
     """Whether what the plan read is still so, and its files are still there."""
-    if plan.epoch is not None and plan.epoch != txn.base.state.head.gc_epoch:
+    if not plan.protected and plan.epoch != txn.base.state.head.gc_epoch:
         return False
     try:
         hold(plan.requirements, txn)
@@ -198,6 +220,7 @@ def _commit_row(
         message=signature.message,
         schema=plan.schema,
         tables=changed,
+        streams=plan.streams,
         key=signature.key,
         request=signature.request,
     )
@@ -218,38 +241,41 @@ def _next_state(txn: WriteTxn, plan: PublishPlan, row: Commit, ready: Mapping[st
     )
 
 
-def _swap(line: Line, base: Opened, state: State, row: Commit) -> bool:
+def _swap(write: _Write, base: Opened, state: State, row: Commit) -> bool:
     """Swap, and look before saying anything: True means that the commit is in the log."""
     try:
-        opened = swap_state(line.store, base, state)
+        opened = swap_state(write.store, base, state)
     except LostSwap:
         with undecided():
-            return _look(line, base.state, row)
+            return _look(write, base.state, row)
     except UnsureSwap as unsure:
-        with undecided():
-            landed = _look(line, base.state, row)
-        return _landed(unsure, row) if landed else _try_again(line, unsure)
+        return _ask(write, base, row, unsure)
     with undecided():
         if is_newest(opened):
-            line.advance(opened)
+            write.line.advance(opened)
+            write.doubt.end()
             return True
-        return _look(line, base.state, row)
+        return _look(write, base.state, row)
 
 
-def _look(line: Line, base: State, row: Commit) -> bool:
+def _look(write: _Write, base: State, row: Commit) -> bool:
     """Read the newest state, and say whether our commit is in its log."""
+    line = write.line
     for _ in range(ATTEMPTS):
-        newest = line.reload().state
+        newest = line.reload()
         try:
-            found = _find(line, base, newest, row.id)
-            if found is not None:
-                return _is_ours(found, row)
+            found = _find(line, base, newest.state, row.id)
         except HistoryReclaimed:
             # Chunks were merged and collected meanwhile; of a deleted branch they stay gone.
-            _open_branch(line, newest)
+            _open_branch(line, newest.state)
             continue
-        _open_branch(line, newest)
-        return False
+        if found is None:
+            write.doubt.seen(newest)
+            _open_branch(line, newest.state)
+            return False
+        write.doubt.end()
+        secure(newest)  # whoever swapped it may not have come that far
+        return _is_ours(found, row)
     raise StorageError(f"the log of branch {line.name} cannot be read", kind="permanent")
 
 
@@ -276,26 +302,25 @@ def _open_branch(line: Line, state: State) -> None:
         )
 
 
-def _landed(unsure: UnsureSwap, row: Commit) -> bool:
-    """After a swap without an answer that landed; an interrupt goes on, with the news."""
-    cause = unsure.__cause__
-    if cause is not None and not isinstance(cause, Exception):
-        cause.add_note(f"commit {row.id} was written")
-        raise cause
-    return True
-
-
-def _try_again(line: Line, unsure: UnsureSwap) -> bool:
-    """After a swap without an answer that did not land: trying the same commit again is safe.
+def _ask(write: _Write, base: Opened, row: Commit, unsure: UnsureSwap) -> bool:
+    """After a swap without an answer; trying the same commit again is safe.
 
     Not so when the caller was interrupted, or when a disk refused: these are told.
     """
-    cause = unsure.__cause__
+    cause, refused = unsure.__cause__, refusal(write.store, unsure)
+    if refused is None:
+        write.doubt.add(base)
+    with undecided():
+        if is_displaced(base):
+            raise StorageError(f"another graph stands at {write.store.root.uri}", kind="permanent")
+        landed = _look(write, base.state, row)
     if cause is not None and not isinstance(cause, Exception):
+        if landed:
+            cause.add_note(f"commit {row.id} was written")
         raise cause
-    if isinstance(cause, OSError) and line.store.root.local:
-        raise storage_failure(cause, effect="none") from cause
-    return False
+    if refused is not None and not landed:
+        raise storage_failure(refused, effect="none") from refused
+    return landed
 
 
 def _renewed(line: Line) -> _Again:

@@ -7,7 +7,6 @@ twice changes nothing, and only intents whose lease has run out are touched.
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -28,11 +27,10 @@ from omnigraph.storage.torn import TornError
 from . import intent as intents
 from . import refs
 from .audit import Outcome, record
-from .branches import finish_create
+from .branches import finish_create, past_state
 from .confirmed import plan_from_json
 from .intent import Intent, Pending
 from .line import Line, line_of
-from .log import Log
 from .long import find, finish
 from .manifest import read_manifest
 from .mend import set_torn_aside
@@ -203,7 +201,6 @@ def _take(store: Store, intent: Intent, state: State, number: int) -> bool:
 def _forked_state(store: Store, intent: Intent) -> State | None:
     try:
         source = read_manifest(store, intent.branch_ulid).state
-        tables, schema = Log(store, source).state_of(intent.base_commit)
+        return past_state(store, source, intent.base_commit)
     except NotFound:
         return None
-    return replace(source, tables=tables, schema=schema)

@@ -90,10 +90,11 @@ def test_an_interrupt_in_the_swap_goes_on_and_says_what_was_written(
     ):
         write(line, append({"b": 2}))
     assert people(line) == left
-    notes = getattr(caught.value, "__notes__", [])
-    assert notes == (
-        [f"commit {line.base().state.head.commit_id} was written"] if "b" in left else []
-    )
+    (note,) = caught.value.__notes__
+    if "b" in left:
+        assert note == f"commit {line.base().state.head.commit_id} was written"
+    else:  # a thread of Lance that nobody waits for any more could still do it
+        assert "may still be written" in note
     assert write(line, append({"c": 3})) is not None
     check_invariants(line.store.root.path)
 

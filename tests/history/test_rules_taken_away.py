@@ -88,8 +88,9 @@ def test_a_write_without_an_answer_is_there_once(
 def test_tried_again_without_a_look_it_would_be_there_twice(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def blind(line: Line, *_: object) -> bool:
-        line.reload()
+    def blind(write: Any, *_: object) -> bool:
+        write.line.reload()
+        write.doubt.end()
         return False
 
     monkeypatch.setattr(publishing, "_look", blind)

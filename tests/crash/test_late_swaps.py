@@ -1,0 +1,258 @@
+"""A swap that times out may still be on its way: *no* is said only when it cannot land any more."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph.errors import InitializationIndeterminate, StorageError
+from omnigraph.history import branches
+from omnigraph.history import publish as publishing
+from omnigraph.history.branches import create_branch, delete_branch, list_branches
+from omnigraph.history.manifest import Opened, read_manifest, swap_state
+from omnigraph.history.state import State
+from omnigraph.storage import root as roots
+from omnigraph.storage.cell import UnsureSwap
+from omnigraph.storage.effects import Fault
+from omnigraph.storage.store import Store, open_store
+from tests.history.apart import apart
+from tests.rig.faults import Rule
+from tests.rig.invariants import check_invariants
+from tests.rig.plugin import S3
+from tests.rig.writes import (
+    CITY,
+    PERSON,
+    SCHEMA,
+    append,
+    init_small,
+    line_at,
+    read_graph,
+    write,
+)
+
+SWAP, STATE = "*__manifest/_versions/*", "*__manifest/data/*"
+CLOSE, CLOSING = "*__branches/*/_versions/*", "*__branches/*/data/*"
+Held = tuple[Store, Opened, State]
+
+
+def people(root: str) -> list[str]:
+    return [name for name, _ in read_graph(root)["main"][PERSON]]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    init_small(tmp_path / "g")
+    return str(tmp_path / "g")
+
+
+@pytest.fixture
+def on_its_way(monkeypatch: pytest.MonkeyPatch) -> list[Held]:
+    """The first swap is sent and gets no answer; the test decides when it arrives."""
+    sent: list[Held] = []
+
+    def swap(store: Store, base: Opened, state: State) -> Opened:
+        if not sent:
+            sent.append((store, base, state))
+            raise UnsureSwap("timeout") from ValueError("no answer")
+        return swap_state(store, base, state)
+
+    monkeypatch.setattr(publishing, "swap_state", swap)
+    monkeypatch.setattr(branches, "swap_state", swap)
+    return sent
+
+
+def then_fail(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Every later attempt fails before it sends anything."""
+    for module in (publishing, branches):
+        real = vars(module)["swap_state"]
+        tried: list[int] = []
+
+        def swap(*args: Any, real: Any = real, tried: list[int] = tried) -> Opened:
+            tried.append(1)
+            if len(tried) > 1:
+                raise error
+            made: Opened = real(*args)
+            return made
+
+        monkeypatch.setattr(module, "swap_state", swap)
+
+
+def test_a_write_that_may_still_land_did_not_fail(
+    root: str, on_its_way: list[Held], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    then_fail(monkeypatch, ConnectionRefusedError())
+    with pytest.raises(StorageError) as caught:
+        write(apart(root), append({"a": 1}))
+    assert caught.value.effect == "unknown"
+    swap_state(*on_its_way[0])
+    assert people(root) == ["a"]
+
+
+def test_nor_was_the_branch_merely_too_busy(
+    root: str, on_its_way: list[Held], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "ATTEMPTS", 1)
+    monkeypatch.setattr(publishing, "PREPARATIONS", 1)
+    with pytest.raises(StorageError) as caught:
+        write(apart(root), append({"a": 1}))
+    assert caught.value.effect == "unknown"
+
+
+def test_nor_is_there_nothing_to_do(root: str, on_its_way: list[Held]) -> None:
+    line, calls = apart(root), list[int]()
+    from omnigraph.history.plan import PublishPlan
+
+    def prepare(txn: Any) -> PublishPlan | None:
+        calls.append(1)
+        return PublishPlan("touch", epoch=len(calls) - 2) if len(calls) == 1 else None
+
+    with pytest.raises(StorageError) as caught:
+        publishing.publish(line, prepare)
+    assert (len(calls), caught.value.effect) == (2, "unknown")
+
+
+def test_it_failed_when_its_number_is_taken(
+    root: str, on_its_way: list[Held], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = vars(publishing)["swap_state"]
+
+    def overtaken(*args: Any) -> Opened:
+        try:
+            made: Opened = real(*args)
+            return made
+        except UnsureSwap:
+            monkeypatch.setattr(publishing, "swap_state", swap_state)
+            write(apart(root), append({"other": 1}), (CITY,))
+            monkeypatch.setattr(publishing, "swap_state", refusing)
+            raise
+
+    def refusing(*_: Any) -> Opened:
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(publishing, "swap_state", overtaken)
+    with pytest.raises(StorageError) as caught:
+        write(apart(root), append({"a": 1}))
+    assert caught.value.effect == "none"
+    assert people(root) == []
+
+
+def test_a_write_that_lands_between_two_looks_is_found_once(
+    root: str, on_its_way: list[Held], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader of the same process moves the line on to the state that has it."""
+    line = apart(root)
+    real: Callable[[], Opened] = line.base
+
+    def base() -> Opened:
+        if on_its_way and len(on_its_way) == 1 and looked:
+            on_its_way.append(on_its_way[0])
+            swap_state(*on_its_way[0])
+            line.reload()
+        return real()
+
+    looked: list[int] = []
+    look = publishing._look
+
+    def looking(*args: Any) -> bool:
+        found = look(*args)
+        looked.append(1)
+        return found
+
+    monkeypatch.setattr(publishing, "_look", looking)
+    monkeypatch.setattr(line, "base", base)
+    commit = write(line, append({"a": 1}))
+    assert commit is not None
+    assert people(root) == ["a"]
+    check_invariants(root, acknowledged=[commit])
+
+
+@pytest.mark.parametrize("how", ["before", "after"])
+def test_an_interrupted_write_says_what_is_known(root: str, how: Any) -> None:
+    line = line_at(root)
+    fault = Fault(4, how, KeyboardInterrupt())
+    with line.store.effects.failing(fault), pytest.raises(KeyboardInterrupt) as caught:
+        write(line, append({"a": 1}))
+    (note,) = caught.value.__notes__
+    assert ("was written" if how == "after" else "may still be written") in note
+
+
+def test_a_deletion_that_may_still_land_did_not_fail(
+    root: str, on_its_way: list[Held], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = apart(root)
+    create_branch(line.store, "f", line)
+    then_fail(monkeypatch, ConnectionRefusedError())
+    with pytest.raises(StorageError) as caught:
+        delete_branch(line.store, "f")
+    assert caught.value.effect == "unknown"
+    swap_state(*on_its_way[0])
+    assert read_manifest(line.store, on_its_way[0][1].state.head.ulid).state.head.closed
+
+
+# The same with a real client that gives up waiting.
+
+
+@pytest.fixture
+def impatient(s3: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
+    monkeypatch.setitem(roots._TIMEOUTS, "client_max_retries", "0")
+    monkeypatch.setitem(roots._TIMEOUTS, "timeout", "1s")
+    return s3
+
+
+def release(s3: S3, held: Rule, until: Callable[[], bool]) -> None:
+    """Let a held request go, and wait until the store has it."""
+    import time
+
+    s3.proxy.heal()
+    held.release()
+    for _ in range(100):
+        if until():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it never arrived")
+
+
+def test_a_write_that_lands_late_on_s3_was_not_told_as_failed(impatient: S3) -> None:
+    init_small(impatient.url)
+    line = line_at(impatient.url)
+    held = impatient.proxy.hold("PUT", SWAP)
+    impatient.proxy.rules.add(
+        Rule("answer", "PUT", STATE, skip=1, status=403, forward=False, times=None)
+    )
+    with pytest.raises(StorageError) as caught:
+        write(line, append({"a": 1}))
+    assert caught.value.effect == "unknown"
+    release(impatient, held, lambda: people(impatient.url) == ["a"])
+
+
+@pytest.mark.full
+def test_a_deletion_that_lands_late_on_s3_was_not_told_as_failed(impatient: S3) -> None:
+    init_small(impatient.url)
+    line = line_at(impatient.url)
+    create_branch(line.store, "f", line)
+    held = impatient.proxy.hold("PUT", CLOSE)
+    rule = Rule("answer", "PUT", CLOSING, skip=1, status=403, forward=False, times=None)
+    impatient.proxy.rules.add(rule)
+    with pytest.raises(StorageError) as caught:
+        delete_branch(line.store, "f")
+    assert caught.value.effect == "unknown"
+
+    def closed() -> bool:
+        with pytest.raises(omnigraph.OmnigraphError):
+            branches.open_line(open_store(impatient.url), "f")
+        return True
+
+    release(impatient, held, closed)
+    assert list_branches(open_store(impatient.url)) == ["main"]
+
+
+def test_an_init_that_lands_late_on_s3_was_not_told_as_failed(impatient: S3) -> None:
+    held = impatient.proxy.hold("PUT", SWAP)
+    with pytest.raises(InitializationIndeterminate) as caught:
+        omnigraph.init(impatient.url, SCHEMA)
+    assert caught.value.effect == "unknown"
+    store = open_store(impatient.url)
+    release(impatient, held, lambda: bool(store.objects.list("__manifest/_versions")))
+    assert omnigraph.open(impatient.url).head.operation == "init"

@@ -1,0 +1,150 @@
+"""A disk that does not say that a write would survive a power loss: then it is not acknowledged."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.errors import InitializationIndeterminate, RecoveryRequired, StorageError
+from omnigraph.history.branches import create_branch, delete_branch, list_branches
+from omnigraph.history.line import Line
+from omnigraph.history.plan import Signature
+from omnigraph.storage import store as stores
+from omnigraph.storage.effects import Fault
+from omnigraph.storage.store import open_store
+from tests.rig.writes import (
+    PERSON,
+    SCHEMA,
+    append,
+    init_small,
+    line_at,
+    read_graph,
+    write,
+    write_long,
+)
+
+
+@contextmanager
+def refusing(monkeypatch: pytest.MonkeyPatch, part: str) -> Iterator[list[str]]:
+    """Syncing a file of which the path holds `part` fails; gives the files that were synced."""
+    real, synced = os.fsync, list[str]()
+
+    def fsync(handle: int) -> None:
+        path = str(Path(f"/proc/self/fd/{handle}").readlink())
+        if part in path and path.endswith(".manifest"):
+            raise OSError(errno.EIO, "Input/output error")
+        synced.append(path)
+        real(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stores, "_fsync", fsync)
+        yield synced
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Line:
+    init_small(tmp_path / "g", durability="fsync")
+    found = line_at(tmp_path / "g", durability="fsync")
+    write(found, append({"a": 1}))
+    return found
+
+
+def people(line: Line) -> list[str]:
+    return [name for name, _ in read_graph(line.store.root.path)["main"][PERSON]]
+
+
+def test_a_write_is_not_acknowledged(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    signature = Signature(key="once", request="r")
+    with (
+        refusing(monkeypatch, "__manifest/_versions"),
+        pytest.raises(StorageError) as caught,
+    ):
+        write(line, append({"b": 1}), signature=signature)
+    assert (caught.value.effect, caught.value.reason) == ("unknown", "Input/output error")
+    assert people(line) == ["a", "b"]  # there, as long as the machine runs
+    assert write(line, append({"b": 1}), signature=signature) is not None
+    assert write(line, append({"c": 1})) is not None
+    assert people(line) == ["a", "b", "c"]
+
+
+def test_a_repeated_key_is_not_acknowledged_either(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signature = Signature(key="once", request="r")
+    write(line, append({"b": 1}), signature=signature)
+    with refusing(monkeypatch, "__manifest/_versions"), pytest.raises(StorageError) as caught:
+        write(line, append({"b": 1}), signature=signature)
+    assert caught.value.effect == "unknown"
+
+
+def test_a_swap_that_landed_without_an_answer_is_synced_before_the_answer(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        refusing(monkeypatch, "nowhere") as synced,
+        line.store.effects.failing(Fault(4, "after", OSError("lost"))),
+    ):
+        assert write(line, append({"b": 1})) is not None
+    assert any("__manifest/_versions" in one for one in synced)
+
+
+def test_a_long_operation_is_left_to_recovery(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    with refusing(monkeypatch, "__manifest/_versions"), pytest.raises(RecoveryRequired) as caught:
+        write_long(line, append({"b": 1}))
+    assert caught.value.effect == "unknown"
+
+
+def test_a_branch_is_not_named(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    with refusing(monkeypatch, "__branches"), pytest.raises(StorageError) as caught:
+        create_branch(line.store, "f", line)
+    assert caught.value.effect == "unknown"
+    assert list_branches(line.store) == ["main"]
+
+
+def test_a_deletion_is_not_acknowledged(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_branch(line.store, "f", line)
+    with refusing(monkeypatch, "__branches"), pytest.raises(StorageError) as caught:
+        delete_branch(line.store, "f")
+    assert caught.value.effect == "unknown"
+
+
+def test_an_init_is_not_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        refusing(monkeypatch, "__manifest/_versions"),
+        pytest.raises(InitializationIndeterminate),
+    ):
+        omnigraph.init(tmp_path / "g", SCHEMA)
+    assert omnigraph.open(tmp_path / "g").head.operation == "init"
+
+
+def test_the_name_of_a_new_root_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, synced = os.fsync, set[str]()
+
+    def fsync(handle: int) -> None:
+        synced.add(str(Path(f"/proc/self/fd/{handle}").readlink()))
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    root = tmp_path / "new" / "deep" / "g"
+    omnigraph.init(root, SCHEMA)
+    assert {str(tmp_path), str(tmp_path / "new"), str(tmp_path / "new" / "deep")} <= synced
+    synced.clear()
+    (tmp_path / "other").mkdir()
+    omnigraph.init(tmp_path / "other", SCHEMA)
+    assert str(tmp_path) in synced
+    synced.clear()
+    omnigraph.init(tmp_path / "fast", SCHEMA, durability="os")
+    assert synced == set()
+
+
+def test_a_new_root_below_a_directory_that_cannot_be_listed(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("everything can be listed by this user")
+    (tmp_path / "closed" / "g").mkdir(parents=True)
+    (tmp_path / "closed").chmod(0o300)
+    omnigraph.init(tmp_path / "closed" / "g", SCHEMA)
+    assert open_store(str(tmp_path / "closed" / "g")).root.local

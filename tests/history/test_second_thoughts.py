@@ -1,0 +1,285 @@
+"""What a retry, a recovery or a fork must look at again, and what memory may not forget."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph import ids
+from omnigraph.errors import BranchNotFound, Conflict, StorageError
+from omnigraph.history import branches, recover, refs
+from omnigraph.history import intent as intents
+from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
+from omnigraph.history.commit import TableEntry
+from omnigraph.history.line import Line
+from omnigraph.history.long import publish_long
+from omnigraph.history.manifest import swap_state
+from omnigraph.history.plan import PublishPlan, Signature, WriteTxn
+from omnigraph.history.publish import publish
+from omnigraph.storage import layout
+from omnigraph.storage.store import Store, open_store
+from omnigraph.storage.table import create_table
+from tests.history.apart import apart, once, people
+from tests.rig.invariants import check_invariants, files
+from tests.rig.writes import CITY, PERSON, append, init_small, plan, read_graph, write
+
+NEW = "node:New"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    init_small(tmp_path / "g")
+    return tmp_path / "g"
+
+
+def test_an_acknowledged_state_does_not_displace_a_newer_one(root: Path) -> None:
+    line, other = apart(root), apart(root)
+    mine = swap_state(line.store, line.base(), line.base().state)
+    write(other, people(1))
+    newest = line.reload()
+    line.advance(mine)
+    assert line.base() is newest
+
+
+# A plan holds for one epoch of the collector, whether it says so or not.
+
+
+def _fence(line: Line) -> None:
+    base = line.refresh()
+    head = replace(base.state.head, gc_epoch=base.state.head.gc_epoch + 1, nonce=ids.nonce())
+    swap_state(line.store, base, replace(base.state, head=head))
+
+
+def test_a_plan_of_before_a_fence_is_made_again(root: Path) -> None:
+    fence, calls = once(lambda: _fence(apart(root))), list[int]()
+
+    def prepare(txn: WriteTxn) -> PublishPlan | None:
+        calls.append(1)
+        made = plan(txn, append({"a": 1}))
+        fence()
+        return replace(made, epoch=None) if made else None
+
+    assert publish(apart(root), prepare) is not None
+    assert len(calls) == 2
+
+
+def test_files_under_an_intent_pass_a_fence(root: Path) -> None:
+    fence = once(lambda: _fence(apart(root)))
+
+    def stage(txn: WriteTxn) -> PublishPlan | None:
+        made = plan(txn, append({"a": 1}))
+        fence()
+        return made
+
+    assert publish_long(apart(root), "load", stage, Signature()) is not None
+    assert [name for name, _ in read_graph(root)["main"][PERSON]] == ["a"]
+
+
+# Tables that a plan registers, drops or takes over are read by it.
+
+
+def _registered(txn: WriteTxn, key: str = NEW) -> TableEntry:
+    schema = txn.table(PERSON).schema
+    made = create_table(txn.store, layout.table_directory(key, ids.new_ulid()), schema)
+    return TableEntry(key, made.location, 1, made.version, txn.commit_id, 0, None, 9)
+
+
+def _register(root: Path) -> None:
+    publish(apart(root), lambda txn: PublishPlan("add", registered={NEW: _registered(txn)}))
+
+
+def test_a_table_that_another_registered_meanwhile_is_not_replaced(root: Path) -> None:
+    race, calls = once(lambda: _register(root)), list[str]()
+
+    def prepare(txn: WriteTxn) -> PublishPlan | None:
+        calls.append(txn.base.state.head.commit_id)
+        if txn.entry(NEW) is not None:
+            return None
+        made = PublishPlan("add", registered={NEW: _registered(txn)})
+        race()
+        return made
+
+    line = apart(root)
+    assert publish(line, prepare) is None
+    assert len(calls) == 2
+    check_invariants(root)
+
+
+def test_a_table_that_another_wrote_meanwhile_is_not_dropped(root: Path) -> None:
+    race, calls = once(lambda: write(apart(root), append({"a": 1}))), list[int]()
+
+    def prepare(txn: WriteTxn) -> PublishPlan | None:
+        calls.append(1)
+        entry = txn.entry(PERSON)
+        assert entry is not None
+        if entry.rows:
+            return None
+        race()
+        return PublishPlan("drop", dropped=frozenset({PERSON}))
+
+    assert publish(apart(root), prepare) is None
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("kind", ["registered", "dropped", "adopted"])
+def test_nor_by_what_was_staged_under_an_intent(root: Path, kind: str) -> None:
+    def race() -> None:
+        if kind == "registered":
+            _register(root)
+        else:
+            write(apart(root), append({"other": 1}))
+
+    happen = once(race)
+
+    def stage(txn: WriteTxn) -> PublishPlan:
+        changes: dict[str, dict[str, Any]] = {
+            "registered": {"registered": {NEW: _registered(txn)}},
+            "dropped": {"dropped": frozenset({PERSON})},
+            "adopted": {"adopted": {PERSON: _registered(txn, PERSON)}},
+        }
+        happen()
+        return PublishPlan("change", **changes[kind])
+
+    with pytest.raises(Conflict):
+        publish_long(apart(root), "change", stage, Signature())
+    if kind != "registered":
+        assert [name for name, _ in read_graph(root)["main"][PERSON]] == ["other"]
+    check_invariants(root)
+
+
+def test_maintenance_and_other_tables_do_not_matter(root: Path) -> None:
+    race = once(lambda: write(apart(root), append({"a": 1}), (CITY,)))
+    calls: list[int] = []
+
+    def prepare(txn: WriteTxn) -> PublishPlan:
+        calls.append(1)
+        made = PublishPlan("add", registered={NEW: _registered(txn)})
+        race()
+        return made
+
+    assert publish(apart(root), prepare) is not None
+    assert len(calls) == 1
+    assert NEW in apart(root).base().state.tables
+
+
+# Names of branches.
+
+
+def _overdue(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    with monkeypatch.context() as patch:
+        patch.setattr(intents, "LEASE", timedelta(seconds=-1000))
+        return [one.kind for one in recover.recover(store)]
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_a_name_of_which_nothing_is_known_is_left_to_recovery(
+    root: Path, monkeypatch: pytest.MonkeyPatch, landed: bool
+) -> None:
+    real = refs.take
+
+    def unsure(store: Store, ref: refs.Ref) -> dict[str, int]:
+        if landed:
+            real(store, ref)
+        raise StorageError("no answer", kind="transient")
+
+    line = apart(root)
+    with monkeypatch.context() as patch:
+        patch.setattr(refs, "take", unsure)
+        with pytest.raises(StorageError) as caught:
+            create_branch(line.store, "f", line)
+    assert caught.value.effect == "unknown"
+    assert _overdue(line.store, monkeypatch) == ["finished"]
+    assert list_branches(open_store(str(root))) == ["f", "main"]
+    assert open_line(open_store(str(root)), "f").base().state.head.fork is not None
+    assert intents.listing(line.store).pending == ()
+
+
+def test_a_branch_that_was_deleted_is_not_named_again_by_recovery(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = apart(root)
+    with monkeypatch.context() as patch:
+        patch.setattr(intents, "retire", lambda *_: None)  # cut off when all was done
+        create_branch(line.store, "f", line)
+    delete_branch(open_store(str(root)), "f")
+    assert _overdue(open_store(str(root)), monkeypatch) == []
+    assert list_branches(open_store(str(root))) == ["main"]
+
+
+def test_a_deletion_cut_off_before_its_name_is_listed_until_somebody_opens_it(root: Path) -> None:
+    graph = omnigraph.open(root)
+    graph.branches.create("f")
+    branches._close(open_store(str(root)), apart(root, "f"))
+    assert graph.branches.names() == ["f", "main"]
+    before = files(open_store(str(root)))
+    with pytest.raises(BranchNotFound):
+        omnigraph.open(root, branch="f", read_only=True)
+    assert files(open_store(str(root))) == before
+    with pytest.raises(BranchNotFound):
+        omnigraph.open(root, branch="f")
+    assert graph.branches.names() == ["main"]
+
+
+# A fork of the past knows the batches of then.
+
+
+def _batch(line: Line, stream: str, token: str) -> str:
+    made = publish(line, lambda _: PublishPlan("stream", streams={stream: token}))
+    assert made is not None
+    return made.id
+
+
+def test_a_fork_of_the_past_claims_no_batch_that_came_later(root: Path) -> None:
+    main = apart(root)
+    first = _batch(main, "s", "1")
+    both = _batch(main, "t", "1")
+    _batch(main, "s", "2")
+    create_branch(main.store, "head", main)
+    create_branch(main.store, "both", main, commit_id=both)
+    create_branch(main.store, "first", main, commit_id=first)
+    streams = {
+        name: dict(apart(root, name).base().state.streams) for name in list_branches(main.store)
+    }
+    assert streams == {
+        "main": {"s": "2", "t": "1"},
+        "head": {"s": "2", "t": "1"},
+        "both": {"s": "1", "t": "1"},
+        "first": {"s": "1"},
+    }
+    check_invariants(root)
+
+
+def test_nor_does_one_that_recovery_finished(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    main = apart(root)
+    _batch(main, "s", "1")
+    with monkeypatch.context() as patch:
+        patch.setattr(branches, "take_name", lambda *_: _fail())
+        patch.setattr(intents, "retire", lambda *_: None)
+        with pytest.raises(StorageError):
+            create_branch(main.store, "f", main)
+    for one in (root / layout.BRANCHES).rglob("*.manifest"):
+        one.unlink()  # cut off before the manifest
+    _batch(main, "s", "2")
+    assert _overdue(main.store, monkeypatch) == ["finished"]
+    assert apart(root, "f").base().state.streams == {"s": "1"}
+
+
+def _fail() -> None:
+    raise StorageError("cut off", kind="transient")
+
+
+def test_the_tokens_of_a_commit_survive_in_sealed_pieces_of_the_log(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from omnigraph.history import log
+
+    monkeypatch.setattr(log, "SEAL", 2)
+    main = apart(root)
+    first = _batch(main, "s", "1")
+    for n in range(2, 9):
+        _batch(main, "s", str(n))
+    create_branch(main.store, "f", main, commit_id=first)
+    assert apart(root, "f").base().state.streams == {"s": "1"}
