@@ -6,7 +6,7 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS  := 2
 
-.PHONY: help setup demo test test-full check bench docs dist tables clean
+.PHONY: help setup demo test test-full check bench bench-peers docs dist tables clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,13 @@ check: $(READY) ## Format, lint, types, layers, dependencies
 bench: $(READY) ## Measure start-up, and what storage asks of S3 and how long that takes
 	$(BIN)/python bench/startup.py
 	$(BIN)/python -m bench.requests 100
+
+SCALE := 0.01
+
+bench-peers: $(READY) ## Compare with Ladybug and DuckDB; SCALE=1 for ten million edges
+	@$(BIN)/python -c 'import duckdb, ladybug' 2>/dev/null || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(BIN)/python -m bench.peers --scale $(SCALE)
 
 docs: $(READY) ## Regenerate the reference pages and check every link
 	$(BIN)/python scripts/make_docs.py

@@ -1,0 +1,360 @@
+"""The same questions to three engines: ours, Ladybug and DuckDB.
+
+Each engine has `build` (from Parquet files) and one method per question; answers are plain rows.
+"""
+
+import importlib.metadata
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from bench.peers_data import SCHEMA
+
+Row = tuple[Any, ...]
+
+QUERIES = """
+query point($id: String) {
+    match { $p: Person { pid: $id } }
+    return { $p.pid, $p.name, $p.age, $p.city }
+}
+query one_hop($id: String, $age: I32) {
+    match { $p: Person { pid: $id }  $p knows $f  $f.age > $age }
+    return { $f.pid, $f.name, $f.age }
+}
+query two_hops($id: String) {
+    match { $p: Person { pid: $id }  $p knows $m  $m knows $f }
+    return { count(distinct $f) as n }
+}
+query three_hops($id: String) {
+    match { $p: Person { pid: $id }  $p knows{1,3} $f }
+    return { count($f) as n }
+}
+query friends_of_friends($ids: [String]) {
+    match {
+        $a: Person
+        $a.pid in $ids
+        $a knows $b
+        $b knows $c
+        $a.pid != $c.pid
+        not { $a knows $c }
+    }
+    return { $a.pid as a, $c.pid as c, count($b) as n }
+    order { n desc, a, c }
+    limit 10
+}
+query group_by() {
+    match { $p: Person  $p.age >= 30 }
+    return { $p.city as city, avg($p.age) as mean, count($p.age) as n }
+    order { city }
+}
+query two_paths() {
+    match { $a: Person  $a knows $b  $b knows $c }
+    return { count($c) as n }
+}
+query triangles($below: String) {
+    match {
+        $a: Person
+        $a.pid < $below
+        $a knows $b
+        $b.pid < $below
+        $b knows $c
+        $c.pid < $below
+        $c knows $a
+    }
+    return { count($c) as n }
+}
+"""
+
+
+class Ours:
+    """Omnigraph itself."""
+
+    name = "omnigraph"
+
+    def __init__(self, place: Path) -> None:
+        import omnigraph
+        from omnigraph.lang.query import compile_queries
+
+        self.graph = omnigraph.open(str(place / "graph"))
+        catalog = self.graph.schema.ir.catalog
+        self.compiled = {one.name: one for one in compile_queries(QUERIES, catalog)}
+
+    @staticmethod
+    def version() -> str:
+        """The version of the package."""
+        return importlib.metadata.version("omnigraph")
+
+    @staticmethod
+    def build(place: Path) -> None:
+        """Stage both tables as Arrow and publish them, then make the indexes."""
+        import omnigraph
+        from omnigraph.engine.tend import ensure_indices
+        from omnigraph.history.plan import PublishPlan, WriteTxn
+        from omnigraph.history.publish import publish
+        from omnigraph.storage.table import stage_append
+
+        graph = omnigraph.init(str(place / "graph"), SCHEMA)
+        for key, name in (("node:Person", "person"), ("edge:Knows", "knows")):
+            rows = pq.read_table(place / f"{name}.parquet")
+
+            def prepare(txn: WriteTxn, key: str = key, rows: Any = rows) -> PublishPlan:
+                staged = stage_append(txn.store, txn.table(key), rows)
+                return PublishPlan("load", {key: staged}, epoch=txn.base.state.head.gc_epoch)
+
+            publish(graph._line, prepare)
+        ensure_indices(graph._line)
+
+    def ask(self, name: str, params: Mapping[str, Any]) -> list[Row]:
+        """One query, by name."""
+        from omnigraph.engine.run import run_read
+
+        found = run_read(self.graph.snapshot, self.compiled[name], params).table
+        return [tuple(one.values()) for one in found.to_pylist()]
+
+    def topology(self) -> float:
+        """Seconds to make the neighbour lists anew."""
+        from time import perf_counter
+
+        from omnigraph.engine.topology import Tables, build
+
+        person, knows = (self.graph.snapshot.table(k) for k in ("node:Person", "edge:Knows"))
+        began = perf_counter()
+        build(Tables(knows, person, person), edges=False)
+        return perf_counter() - began
+
+    def point(self, one: str) -> list[Row]:
+        """A node by its key."""
+        return self.ask("point", {"id": one})
+
+    def one_hop(self, one: str) -> list[Row]:
+        """Friends above an age."""
+        return self.ask("one_hop", {"id": one, "age": 40})
+
+    def two_hops(self, one: str) -> list[Row]:
+        """Distinct friends of friends."""
+        return self.ask("two_hops", {"id": one})
+
+    def three_hops(self, one: str) -> list[Row]:
+        """Everybody within three steps."""
+        return self.ask("three_hops", {"id": one})
+
+    def friends_of_friends(self, starts: Sequence[str]) -> list[Row]:
+        """Who is not known yet, but has most friends in common."""
+        return self.ask("friends_of_friends", {"ids": list(starts)})
+
+    def group_by(self) -> list[Row]:
+        """Ages by city, over everybody."""
+        return self.ask("group_by", {})
+
+    def two_paths(self) -> list[Row]:
+        """All paths of two steps."""
+        return self.ask("two_paths", {})
+
+    def triangles(self, below: str) -> list[Row]:
+        """Directed triangles among some people."""
+        return self.ask("triangles", {"below": below})
+
+
+class Ladybug:
+    """Ladybug, two threads, prepared statements."""
+
+    name = "ladybug"
+
+    def __init__(self, place: Path) -> None:
+        import ladybug
+
+        self.database = ladybug.Database(str(place / "ladybug.db"), read_only=True)
+        self.connection = ladybug.Connection(self.database, num_threads=2)
+        self.prepared: dict[str, Any] = {}
+
+    @staticmethod
+    def version() -> str:
+        """The version of Ladybug."""
+        return importlib.metadata.version("ladybug")
+
+    @staticmethod
+    def build(place: Path) -> None:
+        """Copy both Parquet files in."""
+        import ladybug
+
+        connection = ladybug.Connection(ladybug.Database(str(place / "ladybug.db")))
+        connection.execute(
+            "CREATE NODE TABLE Person(id STRING PRIMARY KEY, name STRING, age INT32, city STRING)"
+        )
+        connection.execute("CREATE REL TABLE Knows(FROM Person TO Person, id STRING, since INT32)")
+        person, knows = place / "person.parquet", place / "knows.parquet"
+        connection.execute(f"COPY Person FROM (LOAD FROM '{person}' RETURN id, name, age, city)")
+        connection.execute(f"COPY Knows FROM (LOAD FROM '{knows}' RETURN src, dst, id, since)")
+
+    def ask(self, text: str, **params: Any) -> list[Row]:
+        """One statement."""
+        if text not in self.prepared:
+            self.prepared[text] = self.connection.prepare(text)
+        found: Any = self.connection.execute(self.prepared[text], params)
+        return [tuple(one) for one in found.get_all()]
+
+    def point(self, one: str) -> list[Row]:
+        """A node by its key."""
+        return self.ask("MATCH (p:Person) WHERE p.id=$i RETURN p.id, p.name, p.age, p.city", i=one)
+
+    def one_hop(self, one: str) -> list[Row]:
+        """Friends above an age."""
+        return self.ask(
+            "MATCH (p:Person)-[:Knows]->(f:Person) WHERE p.id=$i AND f.age>40 "
+            "RETURN DISTINCT f.id, f.name, f.age",
+            i=one,
+        )
+
+    def two_hops(self, one: str) -> list[Row]:
+        """Distinct friends of friends."""
+        return self.ask(
+            "MATCH (p:Person)-[:Knows]->(:Person)-[:Knows]->(f:Person) WHERE p.id=$i "
+            "RETURN count(DISTINCT f.id)",
+            i=one,
+        )
+
+    def three_hops(self, one: str) -> list[Row]:
+        """Everybody within three steps."""
+        return self.ask(
+            "MATCH (p:Person)-[:Knows* SHORTEST 1..3]->(f:Person) WHERE p.id=$i "
+            "RETURN count(DISTINCT f.id)",
+            i=one,
+        )
+
+    def friends_of_friends(self, starts: Sequence[str]) -> list[Row]:
+        """Who is not known yet, but has most friends in common."""
+        return self.ask(
+            "MATCH (a:Person)-[:Knows]->(b:Person)-[:Knows]->(c:Person) "
+            "WHERE a.id IN $l AND a.id<>c.id AND NOT EXISTS {MATCH (a)-[:Knows]->(c)} "
+            "RETURN a.id, c.id, count(DISTINCT b.id) AS n ORDER BY n DESC, a.id, c.id LIMIT 10",
+            l=list(starts),
+        )
+
+    def group_by(self) -> list[Row]:
+        """Ages by city, over everybody."""
+        return self.ask(
+            "MATCH (p:Person) WHERE p.age>=30 "
+            "RETURN p.city, avg(p.age), count(p.age) ORDER BY p.city"
+        )
+
+    def two_paths(self) -> list[Row]:
+        """All paths of two steps, parallel edges counted once as in our language."""
+        return self.ask(
+            "MATCH (a:Person)-[:Knows]->(b:Person)-[:Knows]->(c:Person) RETURN count(*)"
+        )
+
+    def triangles(self, below: str) -> list[Row]:
+        """Directed triangles among some people."""
+        return self.ask(
+            "MATCH (a:Person)-[:Knows]->(b:Person)-[:Knows]->(c:Person)-[:Knows]->(a) "
+            "WHERE a.id<$l AND b.id<$l AND c.id<$l "
+            "WITH DISTINCT id(a) AS x, id(b) AS y, id(c) AS z RETURN count(*)",
+            l=below,
+        )
+
+
+class DuckDB:
+    """DuckDB, two threads, indexes on ids and ends."""
+
+    name = "duckdb"
+
+    def __init__(self, place: Path) -> None:
+        import duckdb
+
+        self.connection = duckdb.connect(str(place / "duck.db"), read_only=True)
+        self.connection.execute("SET threads=2")
+
+    @staticmethod
+    def version() -> str:
+        """The version of DuckDB."""
+        return importlib.metadata.version("duckdb")
+
+    @staticmethod
+    def build(place: Path) -> None:
+        """Make both tables, with indexes."""
+        import duckdb
+
+        connection = duckdb.connect(str(place / "duck.db"))
+        for name in ("person", "knows"):
+            path = place / f"{name}.parquet"
+            connection.execute(f"CREATE TABLE {name} AS SELECT * FROM '{path}'")  # noqa: S608
+        connection.execute("CREATE UNIQUE INDEX person_id ON person(id)")
+        connection.execute("CREATE INDEX knows_src ON knows(src)")
+        connection.close()
+
+    def ask(self, text: str, *params: Any) -> list[Row]:
+        """One statement."""
+        found: list[Row] = self.connection.execute(text, list(params)).fetchall()
+        return found
+
+    def point(self, one: str) -> list[Row]:
+        """A node by its key."""
+        return self.ask("SELECT id, name, age, city FROM person WHERE id=?", one)
+
+    def one_hop(self, one: str) -> list[Row]:
+        """Friends above an age."""
+        return self.ask(
+            "SELECT DISTINCT f.id, f.name, f.age FROM knows k JOIN person f ON f.id=k.dst "
+            "WHERE k.src=? AND f.age>40",
+            one,
+        )
+
+    def two_hops(self, one: str) -> list[Row]:
+        """Distinct friends of friends."""
+        return self.ask(
+            "SELECT count(DISTINCT k2.dst) FROM knows k1 JOIN knows k2 ON k2.src=k1.dst "
+            "WHERE k1.src=?",
+            one,
+        )
+
+    def three_hops(self, one: str) -> list[Row]:
+        """Everybody within three steps; one who has an edge to himself is in."""
+        return self.ask(
+            "WITH RECURSIVE r(v, h) AS (SELECT CAST(? AS VARCHAR), 0 UNION "
+            "SELECT k.dst, h+1 FROM r JOIN knows k ON k.src=r.v WHERE h<3) "
+            "SELECT count(DISTINCT v) FROM r WHERE h>0 AND (v<>? OR h=1)",
+            one,
+            one,
+        )
+
+    def friends_of_friends(self, starts: Sequence[str]) -> list[Row]:
+        """Who is not known yet, but has most friends in common."""
+        return self.ask(
+            "WITH st AS (SELECT unnest(?) a), "
+            "h1 AS (SELECT DISTINCT st.a, k.dst b FROM st JOIN knows k ON k.src=st.a), "
+            "h2 AS (SELECT DISTINCT h1.a, h1.b, k.dst c FROM h1 JOIN knows k ON k.src=h1.b "
+            "WHERE k.dst<>h1.a) "
+            "SELECT a, c, count(*) n FROM h2 WHERE NOT EXISTS "
+            "(SELECT 1 FROM h1 WHERE h1.a=h2.a AND h1.b=h2.c) "
+            "GROUP BY a, c ORDER BY n DESC, a, c LIMIT 10",
+            list(starts),
+        )
+
+    def group_by(self) -> list[Row]:
+        """Ages by city, over everybody."""
+        return self.ask(
+            "SELECT city, avg(age), count(age) FROM person WHERE age>=30 "
+            "GROUP BY city ORDER BY city"
+        )
+
+    def two_paths(self) -> list[Row]:
+        """All paths of two steps, by the product of degrees: the quickest way that SQL has."""
+        return self.ask(
+            "SELECT sum(o.c*i.c) FROM (SELECT src v, count(*) c FROM knows GROUP BY 1) o "
+            "JOIN (SELECT dst v, count(*) c FROM knows GROUP BY 1) i USING (v)"
+        )
+
+    def triangles(self, below: str) -> list[Row]:
+        """Directed triangles among some people."""
+        return self.ask(
+            "WITH e AS (SELECT DISTINCT src, dst FROM knows WHERE src<? AND dst<?) "
+            "SELECT count(*) FROM e a JOIN e b ON b.src=a.dst "
+            "JOIN e c ON c.src=b.dst AND c.dst=a.src",
+            below,
+            below,
+        )
+
+
+ENGINES: dict[str, Any] = {one.name: one for one in (Ours, Ladybug, DuckDB)}
