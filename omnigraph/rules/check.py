@@ -39,8 +39,10 @@ def _of_input(catalog: Catalog, delta: Delta) -> Iterator[Violation]:
         if not one.judged:
             yield from row_violations(type_named(catalog, one.key), one.versions, one.lines)
     for one in delta.tables.values():
-        yield from repeated_records(type_named(catalog, one.key), one)
-        yield from repeated_ids(one)
+        type_ = type_named(catalog, one.key)
+        yield from repeated_records(type_, one)
+        if not (one.records and isinstance(type_, Node) and type_.key):
+            yield from repeated_ids(one)
 
 
 def _of_state(catalog: Catalog, delta: Delta, lookup: Lookup) -> Iterator[Violation]:

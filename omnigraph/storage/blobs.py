@@ -15,19 +15,20 @@ def row_schema(stored: pa.Schema) -> pa.Schema:
 
 def stored_form(rows: pa.Table, stored: pa.Schema) -> pa.Table:
     """Rows as a table takes them."""
-    if not any(_is_blob(one) for one in stored):
+    if not any(is_blob(one) for one in stored):
         return rows
     columns = {
-        one.name: blob_array(rows[one.name].to_pylist()) if _is_blob(one) else rows[one.name]
+        one.name: blob_array(rows[one.name].to_pylist()) if is_blob(one) else rows[one.name]
         for one in stored
     }
     return pa.table(columns)
 
 
 def _field(one: pa.Field) -> pa.Field:
-    kind = pa.large_binary() if _is_blob(one) else one.type
+    kind = pa.large_binary() if is_blob(one) else one.type
     return pa.field(one.name, kind)
 
 
-def _is_blob(one: pa.Field) -> bool:
+def is_blob(one: pa.Field) -> bool:
+    """Whether a column of a table holds blobs."""
     return isinstance(one.type, BlobType)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from omnigraph.values import sha256_hex
 
+from .blobs import is_blob
 from .table import Table
 
 _ASKED = 256  # values that are always asked for
@@ -61,6 +62,24 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     """The same, batch by batch."""
     yield from _scanner(table, columns, where, places).to_batches()
+
+
+def take_bytes(table: Table, row_ids: pa.Array) -> pa.Table:
+    """All columns of rows by row id, in that order, with blobs as bytes."""
+    names = table.schema.names
+    blobs = [one.name for one in table.schema if is_blob(one)]
+    plain = [name for name in names if name not in blobs]
+    found = table.dataset._take_rows(row_ids, columns=[*plain, ROW_ID])
+    place = pc.index_in(row_ids, value_set=found[ROW_ID].combine_chunks())
+    rows = found.take(place).select(plain)
+    for name in blobs:
+        rows = rows.append_column(name, _blobs(table, name, row_ids))
+    return rows.select(names)
+
+
+def _blobs(table: Table, name: str, row_ids: pa.Array) -> pa.Array:
+    found = table.dataset.take_blobs(name, ids=row_ids.to_pylist())
+    return pa.array([None if one is None else one.read() for one in found], pa.large_binary())
 
 
 def plain_values(values: pa.Array | Sequence[Any]) -> list[Any]:

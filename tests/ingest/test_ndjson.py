@@ -1,0 +1,126 @@
+"""Lines: what is one record, and what says why it is none."""
+
+import gzip
+import io
+import json
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnigraph.errors import ClientError, InputError, ResourceLimitExceeded
+from omnigraph.ingest.files import lines_of
+from omnigraph.ingest.limits import LoadLimits
+from omnigraph.ingest.ndjson import parse_line
+
+LIMITS = LoadLimits()
+words = st.text(alphabet=st.sampled_from('ab:",\\é\n{}[] '), max_size=6)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | words,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
+    max_leaves=8,
+)
+objects = st.dictionaries(words, values, max_size=4)
+
+
+@given(objects, st.booleans(), st.sampled_from([(",", ":"), (", ", ": "), (" , ", " : ")]))
+def test_a_line_without_repetition_is_what_any_reader_makes_of_it(
+    value: dict[str, Any], ascii: bool, marks: tuple[str, str]
+) -> None:
+    line = json.dumps(value, ensure_ascii=ascii, separators=marks).encode()
+    assert parse_line(line, LIMITS) == value
+
+
+def spelled(value: Any, twice: list[bool]) -> str:
+    """JSON text in which the first member of the first object that has one stands twice."""
+    if isinstance(value, dict):
+        members = [f"{json.dumps(k)} :{spelled(v, twice)}" for k, v in value.items()]
+        if members and not twice:
+            twice.append(True)
+            members.append(members[0])
+        return "{" + ",".join(members) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(spelled(one, twice) for one in value) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+@given(objects)
+def test_a_member_given_twice_is_found_at_any_depth(value: dict[str, Any]) -> None:
+    twice: list[bool] = []
+    line = spelled({"type": "T", "data": value} if value else {"data": {"x": value}}, twice)
+    assert twice
+    with pytest.raises(InputError, match="twice"):
+        parse_line(line.encode(), LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b'{"a":1} {"b":2}', "malformed"),
+        (b'{"a":1}x', "malformed"),
+        (b'{"a":NaN}', "malformed"),
+        (b'{"a":1e999}', "malformed"),
+        (b'{"a":"\\ud800"}', "malformed"),
+        (b'{"a":"\xff"}', "malformed"),
+        (b"null", "null"),
+        (b"[" * 2000 + b"]" * 2000, "malformed"),
+        (b'{"a":{"b":[{"c":1,"c":2}]}}', "'c' is given twice"),
+        (b'{"a":"\\u003a","a":1}', "'a' is given twice"),
+    ],
+)
+def test_what_is_no_line(line: bytes, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        parse_line(line, LIMITS)
+
+
+def test_blank_lines_are_none() -> None:
+    assert [parse_line(one, LIMITS) for one in (b"", b" \t\r", b"\r")] == [None] * 3
+
+
+def test_limits_are_inclusive() -> None:
+    line = orjson.dumps({"a": [1, 2, 3]})  # { : [ , , ] } and one more
+    assert parse_line(line, LoadLimits(slots=8, line_bytes=len(line)))
+    with pytest.raises(ResourceLimitExceeded) as slots:
+        parse_line(line, LoadLimits(slots=7))
+    assert (slots.value.resource, slots.value.actual) == ("graph_batch_json_structural_slots", 8)
+    with pytest.raises(ResourceLimitExceeded) as size:
+        parse_line(line, LoadLimits(line_bytes=len(line) - 1))
+    assert size.value.resource == "graph_batch_line_bytes"
+    assert parse_line(orjson.dumps({"a": "{[,:]}" * 9}), LoadLimits(slots=4))
+
+
+@given(st.lists(st.text("ab \r\0é🂡", max_size=9).map(str.encode), max_size=9))
+def test_lines_come_as_they_are_whatever_the_packing(lines: list[bytes]) -> None:
+    text = b"".join(one + b"\n" for one in lines)
+    assert list(lines_of(text, 100)) == lines
+    assert list(lines_of(io.BytesIO(gzip.compress(text)), 100)) == lines
+    packed = pa.compress(text, codec="zstd", asbytes=True) if text else b""
+    assert list(lines_of(packed, 100)) == lines
+
+
+def test_two_packed_files_joined_are_one(tmp_path: Any) -> None:
+    path = tmp_path / "x.gz"
+    path.write_bytes(gzip.compress(b"a\n") + gzip.compress(b"b"))
+    assert list(lines_of(path, 100)) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize(
+    "damage", [b"\x1f\x8b\x08\x00junkjunkjunk", gzip.compress(b"a" * 99, mtime=0)[:-9]]
+)
+def test_a_damaged_file_is_bad_input(damage: bytes) -> None:
+    with pytest.raises(ClientError, match="cannot read"):
+        list(lines_of(damage, 100))
+
+
+def test_a_file_that_is_not_there() -> None:
+    with pytest.raises(InputError, match=r"cannot read nowhere\.ndjson: No such file"):
+        list(lines_of("nowhere.ndjson", 100))
+
+
+def test_text_files_and_long_lines() -> None:
+    assert list(lines_of(io.StringIO("ä\r\nb"), 100)) == ["ä\r".encode(), b"b"]
+    long = b"x" * 3_000_000 + b"\ny"
+    assert [len(one) for one in lines_of(long, 2_000_000)] == [2_000_001, 1]
