@@ -48,7 +48,10 @@ _PARTS = ("json", "verdict")  # of an intent that is over as soon as its owner i
 
 
 def list_branches(store: Store) -> list[str]:
-    """The names of all branches, `main` included."""
+    """The names of all branches, `main` included: one listing.
+
+    A name whose deletion was cut off is still there, until somebody opens it for writing.
+    """
     return refs.open_names(refs.list_numbers(store))
 
 
