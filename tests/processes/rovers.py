@@ -6,13 +6,14 @@ messages of the commits it stands on.
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from datetime import timedelta
 from random import Random
 from typing import Any
 
-from omnigraph.errors import Conflict, NotFound
-from omnigraph.history import branches
+from omnigraph.errors import Conflict, NotFound, RecoveryRequired
+from omnigraph.history import branches, intent, long, publish, recover
 from omnigraph.history.commit import Commit
 from omnigraph.history.line import Line
 from omnigraph.history.plan import Signature
@@ -27,21 +28,60 @@ from tests.rig.writes import (
     update,
     upsert,
     write,
+    write_long,
 )
 
 _KINDS = ("append", "append", "append", "upsert", "update", "delete", "overwrite", "rewrite")
 _BRANCHES = 3
+_LEASE = timedelta(seconds=0.3)  # so short that living owners are taken for dead now and then
 Rows = dict[str, int]
 
 
-def rove(root: str, seed: int, times: int, told: str) -> None:
+def _replay_everything() -> None:
+    """A write that lost is tried again as it is, whatever changed meanwhile."""
+    for module in (publish, long):
+        _put(module, "replays", lambda *_: True)
+    _put(publish, "_holds", lambda *_: True)
+
+
+def _acknowledge_the_lost() -> None:
+    """A swap that was lost is told as one that landed."""
+    real: Any = publish._look
+
+    def look(*args: Any) -> bool:
+        real(*args)
+        return True
+
+    _put(publish, "_look", look)
+
+
+def _put(module: Any, name: str, instead: Any) -> None:
+    """Replace a function for the rest of this process."""
+    assert hasattr(module, name)
+    setattr(module, name, instead)
+
+
+# What is broken on purpose, to see that it is noticed.
+DEFECTS: dict[str, Callable[[], None]] = {
+    "": lambda: None,
+    "replay": _replay_everything,
+    "acknowledge": _acknowledge_the_lost,
+}
+
+
+def rove(root: str, seed: int, times: int, told: str, defect: str = "") -> None:
     """Do random things; what was acknowledged or refused is noted in a file, line by line."""
+    DEFECTS[defect]()
+    intent.LEASE = _LEASE
     dice = Random(seed)
     store = open_store(root, durability="os")
     notes = os.open(told, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for n in range(times):
         with suppress(NotFound):
-            if dice.random() < 0.2:
+            what = dice.random()
+            if what < 0.1:
+                recover.recover(store)
+            elif what < 0.3:
                 _branch(store, dice, f"b{seed}-{n}")
             else:
                 name = dice.choice(branches.list_branches(store))
@@ -65,10 +105,13 @@ def _write(line: Line, dice: Random, who: str, notes: int) -> None:
     if kind == "append":
         rows = {f"{who}-{n}": n for n in range(dice.randint(1, 2))}
     message = json.dumps({"who": who, "kind": kind, "rows": rows})
+    how = write_long if dice.random() < 0.25 else write
     try:
-        made = write(line, _change(kind, rows), [PERSON], Signature(message=message))
+        made = how(line, _change(kind, rows), [PERSON], Signature(message=message))
     except Conflict:
         _note(notes, who, "refused", line.name, None)
+    except RecoveryRequired:
+        _note(notes, who, "open", line.name, None)
     else:
         _note(notes, who, "written" if made else "nothing", line.name, made)
 

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from omnigraph.errors import OmnigraphError
 from omnigraph.history import recover
 from omnigraph.history.branches import list_branches, open_line
 from omnigraph.history.log import Log
@@ -25,7 +26,7 @@ from tests.rig.writes import (
 )
 
 
-def _let_loose(root: str, seed: int, times: int, kills: int, told: str) -> int:
+def _let_loose(root: str, seed: int, times: int, kills: int, told: str, defect: str = "") -> int:
     """Three writers; a killed one is replaced. Gives how many were killed at work."""
     spawn = multiprocessing.get_context("spawn")
     dice, killed, number = Random(seed), 0, 0
@@ -34,7 +35,7 @@ def _let_loose(root: str, seed: int, times: int, kills: int, told: str) -> int:
         nonlocal number
         number += 1
         own = 1000 * seed + number
-        one = spawn.Process(target=rove, args=(root, own, times, told), name=str(own))
+        one = spawn.Process(target=rove, args=(root, own, times, told, defect), name=str(own))
         one.start()
         return one
 
@@ -97,11 +98,16 @@ def _judge(root: str, told: str) -> int:
 
 
 def _run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int, kills: int, seed: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    times: int,
+    kills: int,
+    seed: int,
+    defect: str = "",
 ) -> None:
-    root, told = str(tmp_path / "g"), str(tmp_path / "told")
+    root, told = str(tmp_path / f"g{seed}"), str(tmp_path / f"told{seed}")
     init_small(root)
-    killed = _let_loose(root, seed, times, kills, told)
+    killed = _let_loose(root, seed, times, kills, told, defect)
     _settle(open_store(root, durability="os"), monkeypatch)
     noted = _judge(root, told)
     print(f"{noted} writes told, {killed} processes killed at work")
@@ -121,3 +127,22 @@ def test_random_writers_and_kills(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     _run(tmp_path, monkeypatch, times=70, kills=8, seed=seed)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("defect", ["replay", "acknowledge"])
+def test_a_planted_defect_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: str
+) -> None:
+    """Planted: a lost write is replayed without a check; a lost swap is acknowledged.
+
+    Chance decides when a defect shows, so that a few runs may pass before it does.
+    """
+    with pytest.raises((AssertionError, OmnigraphError)):
+        _run_often(tmp_path, monkeypatch, defect)
+
+
+def _run_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: str) -> None:
+    for seed in range(20, 26):
+        _run(tmp_path, monkeypatch, times=40, kills=3, seed=seed, defect=defect)
