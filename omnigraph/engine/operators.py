@@ -14,7 +14,8 @@ from .context import Context
 from .expand import expand
 from .filter import keep
 from .join import anti_join, close, left_join
-from .physical import KeyScan
+from .link import alone, linked, weigh
+from .physical import Alone, KeyScan, Linked, Weigh
 from .rows import Rows
 from .scan import key_scan, node_scan
 
@@ -22,9 +23,11 @@ Operate = Callable[[Context, Rows, Any], Rows]
 
 
 def run_operators(context: Context, rows: Rows, operators: Sequence[Any]) -> Rows:
-    """The bag after all operators."""
+    """The bag after all operators; what they used on the way is free again."""
+    used = context.meter.used
     for one in operators:
         rows = run_operator(context, rows, one)
+        context.meter.used = used + rows.count * rows.width
     return rows
 
 
@@ -60,4 +63,7 @@ _OPERATORS: dict[type, Operate] = {
     plan.Filter: _filter,
     plan.AntiJoin: _anti_join,
     plan.LeftJoin: _left_join,
+    Linked: linked,
+    Alone: alone,
+    Weigh: weigh,
 }

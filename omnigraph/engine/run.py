@@ -4,7 +4,7 @@ The doors of the engine for reads. A plan is rewritten once per compiled query a
 remains per call is the work itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -20,16 +20,19 @@ from omnigraph.lang.query.parameters import bind_parameters
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.values.coerce import Mode
 
+from .cache import Caches, shared_caches
 from .context import Context
 from .group import distinct, grouped
 from .limits import Limits, Meter
 from .operators import run_operators
 from .order import Key, arrange, row_keys
 from .passes import rewrite
-from .project import project
+from .project import project, result_schema
 from .rank import has_scores, score
 from .rows import Rows
+from .stream import stream
 
+Bound = Mapping[str, Any]
 _KEPT = 512
 
 
@@ -56,12 +59,12 @@ def run_read(
     params: Mapping[str, Any],
     *,
     limits: Limits | None = None,
-    caches: Any = None,
+    caches: Caches | None = None,
     mode: Mode = "standard",
 ) -> Answer:
     """Run a compiled read on a snapshot; `params` are values as callers give them."""
     began = perf_counter()
-    what, context = start(snapshot, query, params, limits, caches, mode)
+    what, context = start(snapshot, query, bind(query, params, mode), limits, caches)
     try:
         table = execute(context, what)
     finally:
@@ -70,21 +73,43 @@ def run_read(
     return Answer(table, Stats(table.num_rows, taken, context.meter.peak))
 
 
-def start(
+def stream_read(
     snapshot: Snapshot,
     query: CompiledQuery,
     params: Mapping[str, Any],
+    *,
     limits: Limits | None = None,
-    caches: Any = None,
+    caches: Caches | None = None,
     mode: Mode = "standard",
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Run a compiled read batch by batch: the schema of the result, and its batches.
+
+    Without an order, groups, a ranking or `distinct`, memory does not grow with the result, and
+    rows come as they are stored. Nothing runs before the first batch is asked for.
+    """
+    what, context = start(snapshot, query, bind(query, params, mode), limits, caches)
+    batches = stream(context, what, bounds(context, what), execute)
+    return result_schema(context.catalog, what.columns), batches
+
+
+def bind(query: CompiledQuery, params: Mapping[str, Any], mode: Mode = "standard") -> Bound:
+    """The values of all parameters, and the one time of the request."""
+    return bind_parameters(query.parameters, params, mode, now=ids.now())
+
+
+def start(
+    snapshot: Snapshot,
+    query: CompiledQuery,
+    bound: Bound,
+    limits: Limits | None = None,
+    caches: Caches | None = None,
 ) -> tuple[plan.ReadPlan, Context]:
     """The rewritten plan of a read, and the context to run it in."""
     if not isinstance(query.plan, plan.ReadPlan):
         raise UsageError(reason=f"'{query.name}' is a mutation, not a read")
-    bound = bind_parameters(query.parameters, params, mode, now=ids.now())
     ir = snapshot.schema.ir
     meter = Meter(limits or Limits.default())
-    context = Context(snapshot, ir.catalog, bound, meter, caches)
+    context = Context(snapshot, ir.catalog, bound, meter, caches or shared_caches())
     return prepared(query.plan, ir), context
 
 

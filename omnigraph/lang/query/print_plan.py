@@ -56,12 +56,13 @@ def _key(key: plan.SortKey) -> str:
 
 def _operators(operators: Iterable[plan.Operator], indent: str) -> Iterator[str]:
     for operator in operators:
-        yield indent + _operator(operator)
+        yield indent + operator_text(operator)
         if isinstance(operator, plan.AntiJoin | plan.LeftJoin):
             yield from _operators(operator.inner, indent + "  ")
 
 
-def _operator(operator: plan.Operator) -> str:
+def operator_text(operator: plan.Operator) -> str:
+    """One operator, without those inside it."""
     match operator:
         case plan.NodeScan():
             among = f" ({' | '.join(operator.implementers)})" if operator.implementers else ""

@@ -1,0 +1,150 @@
+"""How a query runs: its operators with estimated rows, and with real rows and times.
+
+Estimates come from the row counts of tables alone and promise nothing. With `analyze` the query is
+run, and its operators are measured.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.lang.query import plan
+from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.lang.query.print_plan import operator_text, value_text
+from omnigraph.values.coerce import Mode
+
+from .context import Context, Measured
+from .estimate import estimate
+from .limits import Limits
+from .physical import Alone, KeyScan, Linked, Weigh
+from .run import bind, execute, start
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One operator: what it does, how many rows are expected, what was measured."""
+
+    depth: int
+    text: str
+    estimated: int
+    measured: Measured | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The members a client reads; without `analyze`, no measurements."""
+        found: dict[str, Any] = {"depth": self.depth, "operator": self.text}
+        found["estimated_rows"] = self.estimated
+        if self.measured is not None:
+            found["rows"] = self.measured.rows
+            found["milliseconds"] = round(self.measured.milliseconds, 3)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The plan of a query as it runs."""
+
+    name: str
+    lines: tuple[Line, ...]
+    rows: int | None = None
+    milliseconds: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The members a client reads."""
+        found: dict[str, Any] = {"query_name": self.name}
+        found["plan"] = [one.to_json() for one in self.lines]
+        if self.rows is not None and self.milliseconds is not None:
+            found["row_count"] = self.rows
+            found["milliseconds"] = round(self.milliseconds, 3)
+        return found
+
+    def __str__(self) -> str:
+        """The plan as a table of text."""
+        head = ["operator", "expected rows"]
+        head += ["rows", "ms"] if self.rows is not None else []
+        cells = [head, *(_cells(one, self.rows is not None) for one in self.lines)]
+        widths = [max(len(row[at]) for row in cells) for at in range(len(head))]
+        return "\n".join(_aligned(row, widths) for row in cells)
+
+
+def explain(
+    snapshot: Snapshot,
+    query: CompiledQuery,
+    params: Mapping[str, Any],
+    *,
+    analyze: bool = False,
+    limits: Limits | None = None,
+    mode: Mode = "python",
+) -> Explained:
+    """The plan of a read; with `analyze` it is run. Parameters are needed for that only."""
+    bound = bind(query, params, mode) if analyze else {}
+    what, context = start(snapshot, query, bound, limits)
+    if not analyze:
+        return Explained(query.name, tuple(_lines(context, what)))
+    context.trace = {}
+    began = perf_counter()
+    try:
+        table = execute(context, what)
+    finally:
+        context.meter.leave()
+    taken = (perf_counter() - began) * 1000
+    return Explained(query.name, tuple(_lines(context, what)), table.num_rows, taken)
+
+
+def _lines(context: Context, what: plan.ReadPlan) -> Iterator[Line]:
+    rows, lines = 1.0, list[Line]()
+    for depth, operator in _flat(what.operators, 0):
+        inner = 1.0 if depth and (not lines or lines[-1].depth < depth) else rows
+        rows = estimate(context, operator, inner)
+        seen = (context.trace or {}).get(id(operator))
+        lines.append(Line(depth, _text(operator), round(rows), seen))
+    yield from lines
+    yield from (Line(0, text, round(rows)) for text in _tail(what))
+
+
+def _flat(operators: Sequence[Any], depth: int) -> Iterator[tuple[int, Any]]:
+    for one in operators:
+        yield depth, one
+        if isinstance(one, plan.AntiJoin | plan.LeftJoin):
+            yield from _flat(one.inner, depth + 1)
+
+
+def _text(operator: Any) -> str:
+    if isinstance(operator, KeyScan):
+        members = ", ".join(f"{name} = {value_text(value)}" for name, _, value in operator.key)
+        return f"look up ${operator.scan.variable}: {operator.scan.type_name} by {members}"
+    if isinstance(operator, Linked):
+        sign = "no edge" if operator.negated else "an edge"
+        return f"test for {sign} to ${operator.right}: {operator_text(operator.walk)}"
+    if isinstance(operator, Alone | Weigh):
+        how = "without neighbours" if isinstance(operator, Alone) else "counted only"
+        return f"{how}: {operator_text(operator.walk)}"
+    try:
+        return operator_text(operator)
+    except TypeError:
+        return type(operator).__name__
+
+
+def _tail(what: plan.ReadPlan) -> Iterator[str]:
+    if what.ranking is not None:
+        yield f"rank by {value_text(what.ranking)}"
+    yield "group" if what.aggregated else "return"
+    if what.order:
+        yield "order by " + ", ".join(value_text(one.value) for one in what.order)
+    for word, value in (("offset", what.offset), ("limit", what.limit)):
+        if value is not None:
+            yield f"{word} {value_text(value)}"
+
+
+def _cells(line: Line, measured: bool) -> list[str]:
+    found = ["  " * line.depth + line.text, str(line.estimated)]
+    if measured and line.measured is not None:
+        return [*found, str(line.measured.rows), f"{line.measured.milliseconds:.2f}"]
+    return [*found, "", ""] if measured else found
+
+
+def _aligned(cells: list[str], widths: list[int]) -> str:
+    first = cells[0].ljust(widths[0])
+    rest = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
+    return "  ".join((first, *rest)).rstrip()

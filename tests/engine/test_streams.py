@@ -1,0 +1,115 @@
+"""Streams, plans and limits through the doors of the engine."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from omnigraph.engine import stream as streaming
+from omnigraph.engine.explain import explain
+from omnigraph.engine.limits import Limits
+from omnigraph.engine.run import stream_read
+from omnigraph.errors import QueryTimeout, ResourceLimitExceeded, UsageError
+from omnigraph.lang.query import compile_query
+from tests.engine.small import Small
+
+SCHEMA = """
+interface Named { label: String }
+node Left implements Named { n: I64 }
+node Right implements Named { m: I64 }
+edge Next: Left -> Left
+"""
+MANY = 500
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Small:
+    root: Path = tmp_path_factory.mktemp("streams") / "graph"
+    left = [{"id": f"l{at:03}", "label": f"left {at}", "n": at} for at in range(MANY)]
+    right = [{"id": f"r{at}", "label": f"right {at}", "m": at} for at in range(3)]
+    edges = [{"id": f"e{at}", "src": f"l{at:03}", "dst": f"l{at + 1:03}"} for at in range(MANY - 1)]
+    return Small(root, SCHEMA, {"node:Left": left, "node:Right": right, "edge:Next": edges})
+
+
+def streamed(graph: Small, text: str, **params: Any) -> tuple[pa.Schema, list[pa.RecordBatch]]:
+    shown = graph.snapshot
+    query = compile_query(f"query q() {{ {text} }}", shown.schema.ir.catalog)
+    schema, batches = stream_read(shown, query, params)
+    return schema, list(batches)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "match { $l: Left } return { $l.n, $l.label }",
+        "match { $l: Left $l.n > 100 } return { $l }",
+        "match { $l: Left $l next $m $m.n < 400 } return { $l.n, $m.n }",
+        "match { $x: Named } return { $x.label, $x.id }",
+        "match { $l: Left not { $l next $_ } } return { $l.n }",
+        "match { $l: Left $r: Right } return { $l.n, $r.m }",
+        "match { $l: Left $l.n < 0 } return { $l.n }",
+        "match { $l: Left } return { count($l) as n }",
+    ],
+)
+def test_a_stream_has_the_rows_of_the_answer(
+    chain: Small, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "BATCH", 64)
+    schema, batches = streamed(chain, text)
+    table = pa.Table.from_batches(batches, schema)
+    answer = chain.run(text).table
+    assert table.schema == answer.schema
+    assert sorted(map(str, table.to_pylist())) == sorted(map(str, answer.to_pylist()))
+    assert all(batch.num_rows <= 64 for batch in batches)
+
+
+def test_a_stream_stops_at_its_limit(chain: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "BATCH", 7)
+    for limit, offset, expected in ((10, 0, 10), (10, 495, 5), (0, 0, 0), (3, 600, 0)):
+        text = f"match {{ $l: Left }} return {{ $l.n }} limit {limit} offset {offset}"
+        _, batches = streamed(chain, text)
+        assert sum(batch.num_rows for batch in batches) == expected
+
+
+def test_an_ordered_stream_is_in_order(chain: Small) -> None:
+    _, batches = streamed(chain, "match { $l: Left } return { $l.n } order { $l.n desc }")
+    found = [n for batch in batches for n in batch["l.n"].to_pylist()]
+    assert found == sorted(found, reverse=True)
+
+
+def test_too_large_a_product_is_refused_and_the_graph_stays_usable(chain: Small) -> None:
+    text = "match { $a: Left $b: Left $c: Left } return { count($a) as n }"
+    with pytest.raises(ResourceLimitExceeded) as caught:
+        chain.run(text, Limits(memory=1 << 20))
+    assert caught.value.limit == 1 << 20
+    assert caught.value.actual is not None
+    assert chain.rows("match { $a: Left } return { count($a) as n }") == [(MANY,)]
+
+
+def test_a_query_that_takes_too_long_ends(chain: Small) -> None:
+    with pytest.raises(QueryTimeout) as caught:
+        chain.run("match { $a: Left } return { $a.n }", Limits(timeout=1e-9))
+    assert caught.value.resource == "query_wall_ms"
+
+
+def test_limits_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIGRAPH_QUERY_TIMEOUT", "2.5")
+    monkeypatch.setenv("OMNIGRAPH_QUERY_MEMORY", "1000")
+    assert Limits.default() == Limits(2.5, 1000)
+
+
+def test_explain_shows_what_is_expected_and_what_was(chain: Small) -> None:
+    shown = chain.snapshot
+    text = "query q($n: I64) { match { $l: Left { n: $n } $l next $m } return { $m.n } limit 3 }"
+    query = compile_query(text, shown.schema.ir.catalog)
+    assert "limit 3" in str(explain(shown, query, {}))
+    found = explain(shown, query, {"n": 5}, analyze=True).to_json()
+    assert [line.get("rows") for line in found["plan"]][:2] == [1, 1]
+    assert found["row_count"] == 1
+
+
+def test_a_mutation_is_no_read(chain: Small) -> None:
+    text = 'query q() { insert Left { label: "x", n: 1 } }'
+    with pytest.raises(UsageError):
+        chain.run(text)
