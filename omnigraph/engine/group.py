@@ -21,7 +21,7 @@ from .fetch import RowSource
 from .order import Key, arrange, default_keys, id_order
 from .project import entities, fitted, result_schema
 from .rows import Ids, Rows
-from .values import Values, values_of
+from .values import Values, entities_of, values_of
 
 
 def grouped(context: Context, rows: Rows, what: plan.ReadPlan, most: int | None) -> pa.Table:
@@ -91,10 +91,15 @@ class _Grouped:
 
     def _make(self, value: plan.Value) -> pa.Array:
         if isinstance(value, plan.Aggregate):
-            argument = values_of(self.context, self.rows, value.argument)
+            argument = self._argument(value)
             return aggregate(value, argument, self.groups, self.rows.weights)
         source = RowSource(self.context, self.rows.take(self.first))
         return evaluate.column(source, value)
+
+    def _argument(self, value: plan.Aggregate) -> Values:
+        if value.function == "count" and isinstance(value.argument, plan.Entity):
+            return entities_of(self.rows, value.argument.variable)
+        return values_of(self.context, self.rows, value.argument)
 
     def order(self, what: plan.ReadPlan, keys: list[plan.Value], most: int | None) -> Ids:
         """The numbers of the groups in order."""

@@ -22,4 +22,30 @@ class KeyScan:
     columns: tuple[str, ...] = ()
 
 
-Physical = plan.Operator | KeyScan
+@record
+class Linked:
+    """Keep rows whose two variables an edge joins, or with `negated` those that none joins.
+
+    `walk` is the expansion from `walk.source` whose target would have to be `right`.
+    """
+
+    walk: plan.Expand
+    right: str
+    negated: bool = False
+
+
+@record
+class Alone:
+    """Keep rows from which an expansion leads nowhere."""
+
+    walk: plan.Expand
+
+
+@record
+class Weigh:
+    """An expansion whose nodes nobody looks at: rows count as often as they have neighbours."""
+
+    walk: plan.Expand
+
+
+Physical = plan.Operator | KeyScan | Linked | Alone | Weigh

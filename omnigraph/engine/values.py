@@ -60,6 +60,12 @@ class Values:
         return found if self.index is None else found[self.index]
 
 
+def entities_of(rows: Rows, variable: str) -> Values:
+    """The entities of a variable as numbers: enough to count them, and nothing is read."""
+    codes = entity_codes(rows[variable])
+    return Values(pa.array(codes, mask=codes < 0))
+
+
 def values_of(context: Context, rows: Rows, value: plan.Value) -> Values:
     """A value in every row: constants once, properties once per entity."""
     if evaluate.is_constant(value):

@@ -7,10 +7,13 @@ what they make is kept with the compiled query.
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.ir import SchemaIR
 
+from .anti_membership import anti_membership
+from .close_by_probe import close_by_probe
+from .count_only import count_only
 from .find_by_key import find_by_key
 from .push_filters import push_filters
 
-PASSES = (push_filters, find_by_key)
+PASSES = (push_filters, anti_membership, close_by_probe, count_only, find_by_key)
 
 
 def rewrite(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
