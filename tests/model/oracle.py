@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -26,6 +27,11 @@ def numbers(start: int = 1) -> Iterator[str]:
     return (f"#new{number:04}" for number in count(start))
 
 
+@cache
+def _catalog(schema: str) -> Catalog:
+    return compile_schema(schema, "case.pg")
+
+
 @dataclass
 class Oracle:
     """A graph of dictionaries that answers and changes as the product must."""
@@ -36,7 +42,7 @@ class Oracle:
     @classmethod
     def of(cls, schema: str, data: str = "") -> "Oracle":
         """An oracle over a schema and the entities of an NDJSON text."""
-        return cls(world_of(compile_schema(schema, "case.pg"), data.splitlines()))
+        return cls(world_of(_catalog(schema), data.splitlines()))
 
     @property
     def catalog(self) -> Catalog:

@@ -1,0 +1,159 @@
+"""Mutations and loads by chance, for a schema with every kind of rule; many break one of them."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from .random_queries import Written
+from .world import World
+
+SCHEMA = """
+node User {
+    login: String @key
+    mail: String? @unique
+    age: I32?
+    role: enum(admin, user)?
+    score: F64?
+    tags: [String]?
+    joined: DateTime?
+    status: String @default("new")
+    @range(age, 0..150)
+    @check(login, "^[a-z]+$")
+}
+node Event { title: String  day: Date? }
+edge Follows: User -> User { since: Date?  @unique(src, dst) }
+edge Owns: User -> Event @card(0..2) { weight: I32? }
+edge Hosts: User -> Event @card(1..)
+"""
+LOGINS = ["ann", "bob", "cyd", "dee", "eve"]
+MAILS = ["a@x", "b@x", "c@x"]
+EDGES = {"Follows": ("User", "User"), "Owns": ("User", "Event"), "Hosts": ("User", "Event")}
+
+
+@dataclass
+class Scribe:
+    """Writes one write, knowing what is stored."""
+
+    dice: Random
+    world: World
+    used: dict[str, tuple[str, Any]] = field(default_factory=dict)
+
+    def mutation(self) -> Written:
+        """A mutation: inserts and updates, or deletes."""
+        count = self.dice.choice([1, 1, 2, 3])
+        if self.dice.random() < 0.3:
+            statements = [self.delete() for _ in range(count)]
+        else:
+            statements = [self.insert_or_update() for _ in range(count)]
+        head = ", ".join(f"${name}: {kind}" for name, (kind, _) in self.used.items())
+        given = {name: value for name, (_, value) in self.used.items() if value is not None}
+        return Written(f"query q({head}) {{ {'  '.join(statements)} }}", given)
+
+    def insert_or_update(self) -> str:
+        match self.dice.choice("uuueefffxxx"):
+            case "u":
+                return f"insert User {{ login: {self.login()}, {self.assignments()} }}"
+            case "e":
+                return f'insert Event {{ title: {self.text()}, day: date("2024-01-01") }}'
+            case "f":
+                return self.insert_edge()
+        kind = self.dice.choice(["User", "User", "Event"])
+        if kind == "Event":
+            return f"update Event set {{ title: {self.text()} }} where {self.where_event()}"
+        return f"update User set {{ {self.assignments()} }} where {self.where_user()}"
+
+    def insert_edge(self) -> str:
+        name = self.dice.choice(list(EDGES))
+        ends = [self.some(kind) for kind in EDGES[name]]
+        more = ', since: date("2024-01-01")' if name == "Follows" else ""
+        return f"insert {name} {{ from: {ends[0]}, to: {ends[1]}{more} }}"
+
+    def delete(self) -> str:
+        match self.dice.choice("uuef"):
+            case "u":
+                return f"delete User where {self.where_user()}"
+            case "e":
+                return f"delete Event where {self.where_event()}"
+        name = self.dice.choice(list(EDGES))
+        word, kind = self.dice.choice([("from", "User"), ("to", EDGES[name][1])])
+        return f"delete {name} where {word} = {self.some(kind)}"
+
+    # Pieces -------------------------------------------------------------------------------------
+
+    def assignments(self) -> str:
+        """One to three properties of a user, sometimes with values that break a rule."""
+        makers: dict[str, Callable[[], str]] = {
+            "mail": lambda: self.given("mail", "String?", self.dice.choice([*MAILS, None])),
+            "age": lambda: self.dice.choice(["0", "30", "150", "151", "null", "-1", "30.0"]),
+            "role": lambda: self.given("role", "String?", self.dice.choice(["admin", "root"])),
+            "score": lambda: self.dice.choice(["1", "0.5", "-2e3", "null"]),
+            "tags": lambda: self.dice.choice(['["x", "y"]', "[]", "null"]),
+            "joined": lambda: self.dice.choice(['datetime("2024-01-01T00:00:00.5Z")', "now()"]),
+            "status": self.text,
+        }
+        names = self.dice.sample(list(makers), self.dice.randint(1, 3))
+        if "role" in names and self.dice.random() < 0.6:
+            names.remove("role")
+        names = names or ["status"]
+        return ", ".join(f"{name}: {makers[name]()}" for name in names)
+
+    def where_user(self) -> str:
+        tests = [
+            f"login = {self.login()}",
+            "age > 29",
+            "age is null",
+            f"mail in [{json.dumps(MAILS[0])}, {json.dumps(MAILS[1])}]",
+            "not (age = 30 or score is not null)",
+            f"id = {self.some('User')} and status != {self.text()}",
+            'login >= "c" and login < "e"',
+            "mail is not null",
+        ]
+        return self.dice.choice(tests)
+
+    def where_event(self) -> str:
+        return self.dice.choice(
+            [f"title = {self.text()}", f"id = {self.some('Event')}", "day is not null"]
+        )
+
+    def login(self) -> str:
+        roll = self.dice.random()
+        return json.dumps("Zed" if roll > 0.95 else self.dice.choice(LOGINS))
+
+    def text(self) -> str:
+        texts = ["a", "b", "it's", '"', "\\", "é", "x\ny"]
+        return self.given("text", "String", self.dice.choice(texts))
+
+    def some(self, kind: str) -> str:
+        """The id of an entity, mostly of one that exists."""
+        held = sorted(self.world.nodes[kind])
+        own = self.dice.choice(held) if held and self.dice.random() < 0.9 else "ghost"
+        return json.dumps(own)
+
+    def given(self, word: str, kind: str, value: Any) -> str:
+        """A parameter with this value."""
+        name = f"{word}{len(self.used)}"
+        self.used[name] = (kind, value)
+        return f"${name}"
+
+    # Loads --------------------------------------------------------------------------------------
+
+    def load(self) -> tuple[str, str]:
+        """An NDJSON text and a mode; ids are always given."""
+        mode = self.dice.choice(["append", "append", "merge", "merge", "overwrite"])
+        lines = [self.record() for _ in range(self.dice.choice([1, 2, 4]))]
+        return "".join(f"{json.dumps(one)}\n" for one in lines), mode
+
+    def record(self) -> dict[str, Any]:
+        roll = self.dice.random()
+        if roll < 0.45:
+            data = {"login": self.dice.choice(LOGINS), "mail": self.dice.choice([*MAILS, None])}
+            return {"type": "User", "data": data | {"age": self.dice.choice([1, 30, None, 151])}}
+        if roll < 0.65:
+            own = f"event{self.dice.randint(1, 4)}"
+            return {"type": "Event", "data": {"id": own, "title": self.dice.choice(["a", "b"])}}
+        name = self.dice.choice(list(EDGES))
+        ends = [json.loads(self.some(kind)) for kind in EDGES[name]]
+        own = f"edge{self.dice.randint(1, 6)}"
+        return {"edge": name, "from": ends[0], "to": ends[1], "data": {"id": own}}
