@@ -5,7 +5,7 @@ mutations and loads, hence to the same rules.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from omnigraph.errors import OmnigraphError, UsageError
 from omnigraph.events import operation
@@ -19,7 +19,9 @@ from omnigraph.receipt import LoadReport, Receipt, report
 from omnigraph.rowtext import delete_text, edge_rows, rows_of, update_text
 from omnigraph.sources import Progress, opened
 from omnigraph.terms import Attempts, Terms, actor_of
-from omnigraph.transaction import Transaction
+
+if TYPE_CHECKING:
+    from omnigraph.transaction import Transaction
 
 Answer = TypeVar("Answer")
 Params = Mapping[str, Any] | None
@@ -186,12 +188,14 @@ class Writing(Handle):
         message: str | None = None,
         actor: str | None = None,
         idempotency_key: str | None = None,
-    ) -> Transaction:
+    ) -> "Transaction":
         """Several writes as one commit: `with graph.transaction() as tx: tx.insert(…)`.
 
         Reads inside see the writes before them. An exception leaves no effect. Whatever was read,
         updated or deleted inside must be unchanged at the end, else `ReadSetConflict`.
         """
+        from omnigraph.transaction import Transaction
+
         there = self._there(branch)
         there._writable("a transaction")
         terms = there._signed(Terms(if_commit, message, actor, idempotency_key))

@@ -20,6 +20,7 @@ import omnigraph
 from . import exits
 from .group import Lazy, LazyGroup
 from .options import Chosen, Settings, scope_options, shared_options
+from .verbosity import stop_log
 
 _COMMANDS = {
     "init": Lazy("omnigraph.cli.init", "init", "Make a new graph from a schema."),
@@ -113,6 +114,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
             return exits.BROKEN_PIPE
         except Exception as error:  # the last resort: every other path is typed
             return _failed(error, chosen.settings)
+        finally:
+            stop_log()
 
 
 def _interrupted(error: BaseException) -> int:

@@ -13,6 +13,8 @@ import click
 
 from omnigraph.record import record
 
+from .verbosity import start_log
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -84,8 +86,6 @@ def _flag(declaration: str, name: str, text: str) -> Callable[[Any], Any]:
 
 
 def _log(context: click.Context, _: click.Parameter, times: int) -> None:
-    from .verbosity import start_log
-
     if not context.resilient_parsing:
         start_log(times)
 

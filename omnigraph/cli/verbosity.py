@@ -6,28 +6,35 @@ or a level such as `info` or `debug`. Results on standard output stay as they ar
 
 import os
 import sys
+from typing import Any
 
 _LEVELS = {"debug": "DEBUG", "info": "INFO", "warning": "WARNING", "error": "ERROR"}
+_handlers: list[Any] = []
 
 
 def start_log(times: int) -> None:
     """Log as the flags and the environment ask; nothing is loaded when they ask for nothing."""
     asked = os.environ.get("OMNIGRAPH_LOG", "").lower()
-    if not times and not asked:
-        return
+    if not times and (not asked or _handlers):
+        return  # not asked for, or asked for before the command
     import logging
 
     from omnigraph.events import LOGGER, JsonLines
 
-    if not times and not LOGGER.propagate:
-        return  # the flag stood before the command
-
+    stop_log()
     handler = logging.StreamHandler(sys.stderr)
     plain = logging.Formatter("%(levelname)s %(message)s")
     handler.setFormatter(JsonLines() if asked == "json" else plain)
-    for old in LOGGER.handlers[:]:
-        LOGGER.removeHandler(old)
     LOGGER.addHandler(handler)
-    LOGGER.propagate = False
     level = _LEVELS.get(asked, "INFO")
     LOGGER.setLevel("DEBUG" if times > 1 else "INFO" if times else level)
+    _handlers.append(handler)
+
+
+def stop_log() -> None:
+    """Leave the logger as it was."""
+    while _handlers:
+        from omnigraph.events import LOGGER
+
+        LOGGER.removeHandler(_handlers.pop())
+        LOGGER.setLevel("NOTSET")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,13 +24,13 @@ edge Knows: Person -> Person { since: Date? }
 edge WorksAt: Person -> Firm
 """
 
-PEOPLE = [
+PEOPLE: list[dict[str, Any]] = [
     {"name": "ann", "age": 30, "tags": ["x", "y"], "team": "core", "born": "1990-01-01"},
     {"name": "bob", "age": 25, "team": "core"},
     {"name": "cyd"},
     {"name": "dee", "age": 30, "team": "web"},
 ]
-KNOWS = [
+KNOWS: list[tuple[Any, ...]] = [
     ("ann", "bob", {"since": "2020-01-01"}),
     ("ann", "bob", {"since": "2021-01-01"}),
     ("bob", "cyd"),

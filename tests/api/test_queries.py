@@ -22,6 +22,7 @@ from omnigraph.errors import (
     TypeCheckError,
     UsageError,
 )
+from omnigraph.lang.query import compile_queries
 
 ADULTS = """
 query adults($min: I32) {
@@ -97,7 +98,7 @@ def test_problems_with_parameters_are_all_named(people: Graph) -> None:
 
 def test_a_text_is_compiled_once_per_schema(people: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    real = prepared.compile_queries
+    real = compile_queries
 
     def counting(text: str, *more: Any) -> Any:
         made.append(text)
