@@ -12,9 +12,11 @@ from omnigraph.lang.query import plan
 
 from .adjacency import Adjacency, distinct_pairs
 from .context import Context
+from .filter import keep
 from .neighbours import adjacency
 from .rows import NULL, Binding, Ids, Rows
 
+_DENSE = 16  # a table of all row ids up to so many times the pairs is quicker than sorting
 _PAIR = 40  # bytes at most for a pair while it is made: positions, places, neighbours
 
 
@@ -26,10 +28,12 @@ def expand(context: Context, rows: Rows, op: plan.Expand) -> Rows:
         found = _expand_edges(context, rows, op, start)
     else:
         positions, targets = reached(context, start, op)
+        if op.target_filters and op.target is not None:
+            positions, targets = _thinned(context, op, positions, targets)
         added = {} if op.target is None else {op.target: _nodes(op, targets)}
         context.meter.charge(len(positions) * (rows.width + 8))
-        found = rows.joined(positions, added)
-    return _filtered(context, found, op)
+        return rows.joined(positions, added)
+    return keep(context, found, op.target_filters)
 
 
 def sources_of(context: Context, source: Binding, op: plan.Expand) -> Ids:
@@ -163,9 +167,22 @@ def _nodes(op: plan.Expand, targets: Ids) -> Binding:
     return Binding((f"node:{op.target_type}",), targets)
 
 
-def _filtered(context: Context, rows: Rows, op: plan.Expand) -> Rows:
-    if not op.target_filters:
-        return rows
-    from .filter import keep
-
-    return keep(context, rows, op.target_filters)
+def _thinned(context: Context, op: plan.Expand, positions: Ids, targets: Ids) -> tuple[Ids, Ids]:
+    """The pairs whose node passes the filters, each node being tested once."""
+    if len(targets) == 0:
+        return positions, targets
+    size = int(targets.max()) + 1
+    if size > _DENSE * len(targets):
+        distinct = np.unique(targets)
+    else:
+        seen = np.zeros(size, np.bool_)
+        seen[targets] = True
+        distinct = np.flatnonzero(seen)
+    name = str(op.target)
+    kept = keep(context, Rows.of({name: _nodes(op, distinct)}), op.target_filters)[name].ids
+    if len(kept) == len(distinct):
+        return positions, targets
+    passes = np.zeros(size, np.bool_)
+    passes[kept] = True
+    chosen = passes[targets]
+    return positions[chosen], targets[chosen]

@@ -15,6 +15,7 @@ from omnigraph.lang.query import plan
 from omnigraph.lang.query.free import parts_of
 from omnigraph.storage.scan import aligned, take
 
+from .columns import hot_columns
 from .context import Context
 from .rows import NULL, Binding, Ids, Rows
 
@@ -107,8 +108,11 @@ def _of_table(context: Context, key: str, ids: Ids, names: Sequence[str]) -> lis
     known = context.known.get(key)
     if known is not None and known.covers(ids, names):
         found = aligned(known.table.select(list(names)), known.ids, ids)
-    else:
-        found = take(context.table(key), ids, names)
+        return [found.column(name).combine_chunks() for name in names]
+    hot = hot_columns(context, key, names, len(ids))
+    if hot is not None:
+        return [one.take(ids) for one in hot]
+    found = take(context.table(key), ids, names)
     return [found.column(name).combine_chunks() for name in names]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from omnigraph.lang.query import plan
 
 from .codes import Codes, dense, paired
+from .columns import hot_ranks
 from .context import Context
 from .rows import Binding, Ids, Rows
 from .values import values_of
@@ -72,6 +73,10 @@ def by_id(context: Context, rows: Rows, variable: str) -> list[Key]:
 
 def id_order(context: Context, binding: Binding, most: int | None = None) -> Codes:
     """Numbers in the order of ids."""
+    if len(binding.types) == 1 and len(binding.ids) > 1:
+        ranks = hot_ranks(context, binding.types[0], len(binding.ids))
+        if ranks is not None:
+            return ranks.order(binding.ids)
     rows = Rows.of({"_": binding})
     return values_of(context, rows, plan.Entity("_", "")).order(most=most)
 

@@ -10,6 +10,7 @@ from operator import and_
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import InputError
@@ -18,13 +19,17 @@ from omnigraph.storage import scan as storage
 from omnigraph.storage.arrow import arrow_type
 from omnigraph.values import PropertyType, entity_id
 
+from .columns import HotColumn, hot_columns, hot_ranks, hot_rows
 from .compare import settle
 from .context import Context, Known
 from .evaluate import TableSource, mask
 from .fetch import needs
+from .filter import keep
 from .physical import KeyScan
 from .push import push
-from .rows import Binding, Ids, Rows, concat_bindings
+from .rows import Binding, Ids, Mask, Rows, concat_bindings
+
+_SCANNED = 160  # a scan costs as much as loading a few of the rows it looks at
 
 
 def node_scan(context: Context, rows: Rows, scan: plan.NodeScan) -> Rows:
@@ -56,6 +61,9 @@ def cross(context: Context, rows: Rows, variable: str, found: Binding) -> Rows:
 def row_ids(context: Context, key: str, filters: tuple[plan.Predicate, ...]) -> Ids:
     """The row ids of a table that pass all filters, in order."""
     context.meter.check()
+    hot = _by_memory(context, key, filters)
+    if hot is not None:
+        return hot
     table = context.table(key)
     pushed, rest = split(context, key, filters)
     columns = sorted({name for _, name in needs(*rest)})
@@ -84,6 +92,9 @@ def key_scan(context: Context, rows: Rows, scan: KeyScan) -> Rows:
     key = f"node:{scan.scan.type_name}"
     ids = np.empty(0, np.int64)
     wanted = key_of(context, scan)
+    ranks = hot_ranks(context, key, 1) if wanted is not None else None
+    if ranks is not None and wanted is not None:
+        return _by_rank(context, rows, scan, ranks.find(wanted))
     if wanted is not None:
         where = pc.field("id") == wanted
         found = storage.scan(context.table(key), scan.columns, where, row_ids=True)
@@ -94,6 +105,43 @@ def key_scan(context: Context, rows: Rows, scan: KeyScan) -> Rows:
             if len(ids):
                 ids = ids[mask(source, predicate)]
     return cross(context, rows, scan.scan.variable, Binding((key,), ids))
+
+
+def _by_rank(context: Context, rows: Rows, scan: KeyScan, row: int | None) -> Rows:
+    name = scan.scan.variable
+    ids = np.array([] if row is None else [row], np.int64)
+    found = Rows.of({name: Binding((f"node:{scan.scan.type_name}",), ids)})
+    if scan.rest and found.count:
+        found = keep(context, found, scan.rest)
+    return cross(context, rows, name, found[name])
+
+
+def _by_memory(context: Context, key: str, filters: tuple[plan.Predicate, ...]) -> Ids | None:
+    """The same from columns that are in memory."""
+    ids = hot_rows(context, key)
+    names = sorted({name for _, name in needs(*filters)})
+    if ids is None or (filters and not names):
+        return ids if not filters else None
+    hot = hot_columns(context, key, names, context.count(key) // _SCANNED) if names else []
+    if hot is None:
+        return None
+    columns = dict(zip(names, hot, strict=True))
+    for one in filters:
+        ids = ids[_passes(context, one, columns, ids)]
+    return ids
+
+
+def _passes(
+    context: Context, predicate: plan.Predicate, columns: dict[str, HotColumn], ids: Ids
+) -> Mask:
+    names = sorted({name for _, name in needs(predicate)})
+    first = columns[names[0]] if names else None
+    if first is not None and len(names) == 1 and first.codes is not None:
+        # Decided once per distinct value.
+        source = TableSource(pa.table({names[0]: first.values}), context.params)
+        return mask(source, predicate)[first.index(ids)]
+    table = pa.table({name: columns[name].take(ids) for name in names})
+    return mask(TableSource(table, context.params), predicate)
 
 
 def key_of(context: Context, scan: KeyScan) -> str | None:

@@ -15,6 +15,7 @@ from omnigraph.lang.query.free import variables_of
 
 from . import evaluate
 from .codes import Codes, dense, entity_codes, order_codes, value_codes
+from .columns import hot_columns
 from .context import Context
 from .fetch import RowSource
 from .rows import Ids, Mask, Rows
@@ -74,8 +75,24 @@ def values_of(context: Context, rows: Rows, value: plan.Value) -> Values:
     names = tuple(variables_of(value))
     if len(names) != 1:
         return Values(evaluate.column(RowSource(context, rows), value))
+    hot = _hot(context, rows, value)
+    if hot is not None:
+        return hot
     codes, first = dense(entity_codes(rows[names[0]]))
     if len(first) == rows.count:
         return Values(evaluate.column(RowSource(context, rows), value))
     each = Rows.of({names[0]: rows[names[0]].take(first)})
     return Values(evaluate.column(RowSource(context, each), value), codes)
+
+
+def _hot(context: Context, rows: Rows, value: plan.Value) -> Values | None:
+    """A property from memory: its codes, when it has some; nothing is spelled out then."""
+    if not isinstance(value, plan.PropertyValue):
+        return None
+    binding = rows[value.variable]
+    if len(binding.types) != 1:
+        return None
+    hot = hot_columns(context, binding.types[0], [value.name], rows.count)
+    if hot is None or hot[0].codes is None:
+        return None
+    return Values(hot[0].values, hot[0].index(binding.ids))
