@@ -14,6 +14,8 @@ def _end(number: int, _: FrameType | None) -> None:
 def main(root: str) -> None:
     """Write for ever. A signal ends the program as the command line does: by an exception."""
     signal.signal(signal.SIGTERM, _end)
+    # A run in the background of a shell ignores this one, and its children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     line = line_at(root)
     number = 0
     while True:
