@@ -1,0 +1,160 @@
+"""One-row mutations on a large type, beside the bare Lance work that each of them needs.
+
+For each kind of write: the bare lookup, staging and detached commit on the same table; the same
+with the publish that makes it visible; and `run_write`. Takes the number of rows, a million by
+default.
+"""
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+import omnigraph
+from omnigraph.engine.mutate import run_write
+from omnigraph.engine.tend import ensure_indices
+from omnigraph.history.line import Line
+from omnigraph.history.plan import PublishPlan, WriteTxn
+from omnigraph.history.publish import publish
+from omnigraph.ids import new_ulid
+from omnigraph.ingest.load import load
+from omnigraph.lang.query import compile_query
+from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.storage.find import find
+from omnigraph.storage.table import Staged, commit, stage_append, stage_change
+
+SCHEMA = """
+node Person { name: String @key  age: I32?  city: String? }
+node Event { title: String  n: I32? }
+"""
+ROUNDS = 30
+Stage = Callable[[WriteTxn, int], tuple[str, Staged]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of write: the statement, and the bare work it stands for."""
+
+    title: str
+    query: str
+    stage: Stage
+
+
+def person(n: int) -> pa.Table:
+    """A row of Person, as its table has it."""
+    return pa.table(
+        {"id": [f"p{n}"], "age": pa.array([n], pa.int32()), "city": ["x"], "name": [f"p{n}"]}
+    )
+
+
+def append(txn: WriteTxn, n: int) -> tuple[str, Staged]:
+    """A new row, nothing looked up."""
+    rows = pa.table({"id": [new_ulid()], "n": pa.array([n], pa.int32()), "title": ["t"]})
+    return "node:Event", stage_append(txn.store, txn.table("node:Event"), rows)
+
+
+def upsert(txn: WriteTxn, n: int) -> tuple[str, Staged]:
+    """One row found by its id and replaced."""
+    table = txn.table("node:Person")
+    found = find(table, {"id": pa.array([f"p{n}"])}, ["id"], places=True)
+    return "node:Person", stage_change(
+        txn.store,
+        table,
+        removed=found["_rowaddr"].to_pylist(),
+        replaced=(found["_rowid"].to_pylist(), person(n)),
+    )
+
+
+def update(txn: WriteTxn, n: int) -> tuple[str, Staged]:
+    """One row found with all its columns, and replaced."""
+    table = txn.table("node:Person")
+    found = find(table, {"name": pa.array([f"p{n}"])}, table.schema.names, places=True)
+    return "node:Person", stage_change(
+        txn.store,
+        table,
+        removed=found["_rowaddr"].to_pylist(),
+        replaced=(found["_rowid"].to_pylist(), found.select(table.schema.names)),
+    )
+
+
+def delete(txn: WriteTxn, n: int) -> tuple[str, Staged]:
+    """One row found and removed."""
+    table = txn.table("node:Person")
+    found = find(table, {"name": pa.array([f"p{n}"])}, ["id"], places=True)
+    return "node:Person", stage_change(txn.store, table, removed=found["_rowaddr"].to_pylist())
+
+
+KINDS = (
+    Kind("insert without a key", "insert Event { title: $k, n: 1 }", append),
+    Kind("insert with a key", 'insert Person { name: $k, age: 1, city: "x" }', upsert),
+    Kind("update by key", "update Person set { age: 2 } where name = $k", update),
+    Kind("delete by key", "delete Person where name = $k", delete),
+)
+
+
+def medians(actions: list[Callable[[int], object]], first: int) -> list[float]:
+    """Milliseconds of one call of each, in turn, so that noise and growth meet all alike."""
+    times: list[list[float]] = [[] for _ in actions]
+    for n in range(ROUNDS):
+        for at, action in enumerate(actions):
+            start = time.perf_counter()
+            action(first + n * len(actions) + at)
+            times[at].append((time.perf_counter() - start) * 1000)
+    return [statistics.median(one) for one in times]
+
+
+def measure(line: Line, kind: Kind, query: CompiledQuery, first: int) -> None:
+    """Print one line."""
+
+    def bare(n: int) -> None:
+        txn = WriteTxn(line.store, line.name, line.base(), new_ulid(), 0)
+        key, staged = kind.stage(txn, n)
+        commit(txn.store, txn.table(key), staged)
+
+    def published(n: int) -> None:
+        def prepare(txn: WriteTxn) -> PublishPlan:
+            key, staged = kind.stage(txn, n)
+            return PublishPlan("bench", {key: staged})
+
+        publish(line, prepare)
+
+    def mutated(n: int) -> None:
+        run_write(line, query, {"k": f"p{n}"})
+
+    raw, known, ours = medians([bare, published, mutated], first)
+    print(
+        f"{kind.title:<24}{raw:9.1f} ms{known:12.1f} ms{ours:10.1f} ms"
+        f"{ours / known:10.2f}x of published{ours / raw:8.2f}x of staged"
+    )
+
+
+def main(rows: int, durability: str) -> None:
+    """Make a large graph, then measure every kind of write on it."""
+    with tempfile.TemporaryDirectory() as scratch:
+        graph = omnigraph.init(Path(scratch) / "g", SCHEMA, durability=durability)  # type: ignore[arg-type]
+        line = graph._line
+        names = [f"p{n}" for n in range(rows)]
+        ages = pa.array([n % 100 for n in range(rows)], pa.int32())
+        start = time.perf_counter()
+        load(
+            line, {"Person": pa.table({"name": names, "age": ages, "city": ["x"] * rows})}, "append"
+        )
+        print(f"load {rows} rows: {time.perf_counter() - start:.1f} s")
+        start = time.perf_counter()
+        ensure_indices(line)
+        print(f"ensure_indices: {time.perf_counter() - start:.1f} s")
+        print(f"{'durability ' + durability:<24}{'staged':>12}{'published':>15}{'mutate':>13}")
+        for at, kind in enumerate(KINDS):
+            text = f"query q($k: String) {{ {kind.query} }}"
+            measure(line, kind, compile_query(text, graph.schema.ir.catalog), at * 1000)
+
+
+if __name__ == "__main__":
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    for mode in ("os", "fsync"):
+        main(count, mode)
