@@ -220,11 +220,16 @@ def replays(staged: Staged, table: Table) -> bool:
     """Whether a staged change means the same on this version as on the one it was made for."""
     if staged.location != table.location or staged.fields != field_digest(table):
         return False
-    if not staged.touched:
-        return True
-    present = {mark_of(one.metadata) for one in table.dataset.get_fragments()}
-    overwritten = isinstance(staged.operation, LanceOperation.Overwrite)
-    return set(staged.touched) == present if overwritten else present.issuperset(staged.touched)
+    if isinstance(staged.operation, LanceOperation.Overwrite):
+        present = {mark_of(one.metadata) for one in table.dataset.get_fragments()}
+        return set(staged.touched) == present
+    return all(_stands(table, one) for one in staged.touched)
+
+
+def _stands(table: Table, mark: Mark) -> bool:
+    """Whether a fragment still looks as it did; only that one is asked, however many there are."""
+    found = table.dataset.get_fragment(mark.fragment)
+    return found is not None and mark_of(found.metadata) == mark
 
 
 def field_digest(table: Table) -> str:
@@ -310,11 +315,8 @@ def _concatenate(first: pa.Table | None, second: pa.Table | None) -> pa.Table | 
 
 def mark_of(metadata: Any) -> Mark:
     """How a fragment looks in a version."""
-    facts = (
-        json.loads(metadata.to_json())
-        if isinstance(metadata.to_json(), str)
-        else metadata.to_json()
-    )
+    facts = metadata.to_json()
+    facts = json.loads(facts) if isinstance(facts, str) else facts
     files = tuple(one["path"] for one in facts["files"])
     return Mark(int(facts["id"]), files, json.dumps(facts["deletion_file"], sort_keys=True))
 

@@ -1,0 +1,117 @@
+"""What a write has read must still be so where it lands."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from omnigraph.errors import ConstraintViolation, KeyConflict, ReadSetConflict, UniqueViolation
+from omnigraph.history.plan import SameAnswer, WriteTxn, hold, requirement_from_json
+from omnigraph.ids import new_ulid
+from omnigraph.ingest import load as loads
+from omnigraph.ingest.stage import stage_tables
+from omnigraph.rules.delta import Delta, written
+from omnigraph.rules.lookup import Committed
+from omnigraph.storage.table import replays
+from tests.mutate.conftest import World
+
+
+def txn(world: World) -> WriteTxn:
+    return WriteTxn(world.line.store, "main", world.line.base(), new_ulid(), 0)
+
+
+def between(
+    monkeypatch: pytest.MonkeyPatch, module: Any, name: str, deed: Callable[[], object]
+) -> None:
+    """Do something else after the first call of a function, before its answer is used."""
+    original, left = getattr(module, name), [deed]
+
+    def wrapped(*given: Any, **how: Any) -> Any:
+        answer = original(*given, **how)
+        if left:
+            left.pop()()
+        return answer
+
+    monkeypatch.setattr(module, name, wrapped)
+
+
+def elsewhere(world: World) -> World:
+    """The same graph as another process would see it."""
+    import omnigraph
+
+    other = World.__new__(World)
+    other.graph = omnigraph.open(world.graph.uri, durability="fsync")
+    other.line = other.graph._line
+    assert other.line is not world.line
+    return other
+
+
+@pytest.mark.parametrize(
+    ("rival", "data", "error"),
+    [
+        ('insert User { login: "new" }', {"User": [{"login": "new"}]}, KeyConflict),
+        (
+            'insert User { login: "x", mail: "m@x" }',
+            {"User": [{"login": "y", "mail": "m@x"}]},
+            UniqueViolation,
+        ),
+        (
+            'delete User where login = "bob"',
+            {"Follows": [{"from": "bob", "to": "ann"}]},
+            ConstraintViolation,
+        ),
+        (
+            'insert Follows { from: "bob", to: "ann" }',
+            {"Follows": [{"from": "bob", "to": "ann"}]},
+            UniqueViolation,
+        ),
+    ],
+)
+def test_a_rival_that_was_faster_is_seen(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    rival: str,
+    data: dict[str, Any],
+    error: type[Exception],
+) -> None:
+    other = elsewhere(world)
+    between(monkeypatch, loads, "stage", lambda: other.do(rival))
+    with pytest.raises(error):
+        world.load(data)
+
+
+def test_a_rival_beside_it_costs_no_second_staging(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = elsewhere(world)
+    between(monkeypatch, loads, "stage", lambda: other.do('insert User { login: "other" }'))
+    before = world.line.store.effects.counts()["stage"]
+    world.load({"User": [{"login": "new", "mail": "m@x"}]})
+    assert world.line.store.effects.counts()["stage"] == before + 1
+    assert world.ids("node:User") == ["ann", "bob", "new", "other"]
+
+
+def test_answers_are_requirements_that_can_be_written_down(world: World) -> None:
+    lookup = Committed(txn(world))
+    lookup.find("node:User", {"id": pa.array(["ann", "zed"])}, ["id"])
+    lookup.find("node:User", {"age": pa.array([30], pa.int32())}, ["id", "age"])
+    told = [requirement_from_json(one.to_json()) for one in lookup.requirements]
+    assert all(isinstance(one, SameAnswer) for one in told)
+    world.do('insert User { login: "other" }')
+    for requirements in (lookup.requirements, told):
+        hold(requirements, txn(world))
+    world.do('insert User { login: "zed" }')
+    for requirements in (lookup.requirements, told):
+        with pytest.raises(ReadSetConflict):
+            hold(requirements, txn(world))
+
+
+def test_replacing_an_empty_table_does_not_fit_one_that_has_rows(world: World) -> None:
+    rows = pa.table({"id": ["e"], "at": pa.array([0], pa.timestamp("ms", "UTC")), "title": ["t"]})
+    rows = rows.append_column("v", pa.nulls(1, pa.list_(pa.float32(), 2)))
+    base = txn(world)
+    staged = stage_tables(base, Delta({"node:Event": written("node:Event", rows, "replace")}))
+    assert replays(staged["node:Event"], base.table("node:Event"))
+    world.do('insert Event { title: "t", at: now() }')
+    assert not replays(staged["node:Event"], txn(world).table("node:Event"))
