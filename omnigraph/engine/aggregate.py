@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from omnigraph.lang.query import plan
 
-from .codes import Codes, dense, paired
+from .codes import Codes, Numbers, dense, paired
 from .rows import Ids
 from .values import Values
 
@@ -137,17 +137,25 @@ def _empty(groups: Groups) -> npt.NDArray[np.bool_]:
 
 def _extremes(argument: Values, groups: Groups, *, highest: bool) -> pa.Array:
     """The row with the lowest or highest value of each group, then its value."""
-    place = argument.order(descending=highest)
-    lowest = np.full(groups.count, np.iinfo(np.int64).max)
+    empty = _empty(groups)
+    if bool(empty.all()):
+        return pa.nulls(groups.count, argument.values.type)
+    if groups.count == 1 and argument.index is None:
+        found = (pc.max if highest else pc.min)(argument.values)
+        return pa.repeat(found, 1)
+    found = argument.take(_best(argument.order(descending=highest), groups)).spelled()
+    return pc.if_else(pa.array(empty), pa.scalar(None, found.type), found)
+
+
+def _best(place: Numbers, groups: Groups) -> Ids:
+    """The row of the lowest number in each group."""
+    most = np.inf if place.dtype.kind == "f" else np.iinfo(np.int64).max
+    lowest = np.full(groups.count, most, place.dtype)
     np.minimum.at(lowest, groups.codes, place)
     row = np.zeros(groups.count, np.int64)
     best = np.flatnonzero(place == lowest[groups.codes])
     row[groups.codes[best]] = best
-    empty = _empty(groups)
-    if bool(empty.all()):
-        return pa.nulls(groups.count, argument.values.type)
-    found = argument.take(row).spelled()
-    return pc.if_else(pa.array(empty), pa.scalar(None, found.type), found)
+    return row
 
 
 def _collected(argument: Values, groups: Groups) -> pa.Array:

@@ -5,6 +5,7 @@ once per distinct value. Null is a value of its own here.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .rows import Binding, Ids, Rows
+from .strings import string_places
 
 Codes = npt.NDArray[np.int64]
+Numbers = npt.NDArray[Any]  # of integers or floats, never NaN
 _DENSE = 4
 _LAST = np.iinfo(np.int64).max
 
@@ -25,17 +28,24 @@ def dense(values: Ids) -> tuple[Codes, Ids]:
     >>> codes.tolist(), first.tolist()
     ([2, 0, 2, 1], [1, 3, 0])
     """
+    codes = ranks(values)
+    return codes, first_of(codes)
+
+
+def ranks(values: Numbers) -> Codes:
+    """Codes 0, 1, 2 … in the order of the numbers."""
     if len(values) == 0:
-        return values, values
+        return np.empty(0, np.int64)
+    if values.dtype.kind == "f":
+        return np.unique(values, return_inverse=True)[1].astype(np.int64)
     low, high = int(values.min()), int(values.max())
     if high - low < _DENSE * len(values):
         seen = np.zeros(high - low + 1, np.bool_)
         seen[values - low] = True
         number = np.cumsum(seen) - 1
         codes: Codes = number[values - low]
-    else:
-        _, codes = np.unique(values, return_inverse=True)
-    return codes, first_of(codes)
+        return codes
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
 def first_of(codes: Codes) -> Ids:
@@ -49,7 +59,7 @@ def paired(one: Codes, other: Codes) -> Codes:
     """Numbers for pairs, in the order of the pairs; `one` has codes without gaps."""
     if len(one) == 0 or int(one.max()) == 0:
         return other
-    narrow, _ = dense(other)
+    narrow = ranks(other)
     return one * (int(narrow.max()) + 1) + narrow
 
 
@@ -93,14 +103,17 @@ def _frozen(value: object) -> object:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def order_codes(values: pa.Array, *, descending: bool = False, most: int | None = None) -> Codes:
+def order_codes(values: pa.Array, *, descending: bool = False, most: int | None = None) -> Numbers:
     """Numbers in the order of values: null first, or last when descending.
 
     With `most`, only the first so many rows need to be right: all later ones get one number.
 
     >>> order_codes(pa.array(["b", None, "a", "b"])).tolist()
-    [2, 0, 1, 2]
+    [3, 0, 2, 3]
     """
+    plain = _plain_numbers(values)
+    if plain is not None:
+        return _turned(plain) if descending else plain
     if most is not None and len(values) > _DENSE * most + 100:
         return _first_codes(values, descending, most)
     ranked = _ranks(values) + 1
@@ -109,15 +122,41 @@ def order_codes(values: pa.Array, *, descending: bool = False, most: int | None 
     return -ranked if descending else ranked
 
 
+def _turned(numbers: Numbers) -> Numbers:
+    """Numbers in the opposite order; every integer has an inverse, but not every one a negative."""
+    return np.invert(numbers) if numbers.dtype.kind == "i" else -numbers
+
+
+def _plain_numbers(values: pa.Array) -> Numbers | None:
+    """The values themselves, where numpy orders them as we do; None when it does not."""
+    kind = values.type
+    if values.null_count or pa.types.is_uint64(kind):
+        return None
+    if pa.types.is_floating(kind):
+        numbers: Numbers = values.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+        return None if np.isnan(numbers).any() else numbers
+    if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
+        return _integers(values)
+    return None
+
+
+def _integers(values: pa.Array) -> Codes:
+    """Integers, dates and times as the numbers they are; null becomes 0."""
+    if pa.types.is_temporal(values.type):
+        values = values.cast(pa.int32() if values.type.bit_width == 32 else pa.int64())
+    found: Codes = values.fill_null(0).to_numpy(zero_copy_only=False)
+    return found.astype(np.int64, copy=False)
+
+
 def _ranks(values: pa.Array) -> Codes:
     """The place of each value among the distinct ones; anything for null."""
     kind = values.type
+    if pa.types.is_string(kind):
+        return string_places(values)
     if pa.types.is_floating(kind):
-        numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
-        return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
-    if pa.types.is_signed_integer(kind) or pa.types.is_temporal(kind):
-        wide = values.cast(pa.int64()) if pa.types.is_integer(kind) else _as_integers(values)
-        return dense(wide.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64))[0]
+        return ranks(values.fill_null(0).to_numpy(zero_copy_only=False))
+    if pa.types.is_temporal(kind) or (pa.types.is_integer(kind) and not pa.types.is_uint64(kind)):
+        return ranks(_integers(values))
     encoded = values.dictionary_encode()
     place = np.empty(len(encoded.dictionary), np.int64)
     place[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(place))
@@ -125,12 +164,6 @@ def _ranks(values: pa.Array) -> Codes:
         return np.zeros(len(values), np.int64)
     found: Codes = place[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
     return found
-
-
-def _as_integers(values: pa.Array) -> pa.Array:
-    """Dates and times as the numbers they are stored as."""
-    width = pa.int32() if values.type.bit_width == 32 else pa.int64()
-    return values.cast(width)
 
 
 def _first_codes(values: pa.Array, descending: bool, most: int) -> Codes:
@@ -149,9 +182,10 @@ def _first_codes(values: pa.Array, descending: bool, most: int) -> Codes:
     worst = _worst(chosen, descending, wanted)
     test = pc.greater_equal if descending else pc.less_equal
     near = place[test(chosen, worst).to_numpy(zero_copy_only=False)]
+    some = values.take(pa.array(near))
+    codes[near] = ranks(order_codes(some, descending=descending))
     if not descending:
-        near = np.union1d(near, np.flatnonzero(~valid))
-    codes[near] = order_codes(values.take(pa.array(near)), descending=descending)
+        codes[~valid] = -1
     return codes
 
 

@@ -15,7 +15,7 @@ from omnigraph.lang.query import plan
 
 from . import evaluate
 from .aggregate import Groups, aggregate
-from .codes import Codes, dense, entity_codes, paired, value_codes
+from .codes import Codes, Numbers, dense, entity_codes, paired, ranks, value_codes
 from .context import Context
 from .fetch import RowSource
 from .order import Key, arrange, default_keys, id_order
@@ -112,7 +112,7 @@ class _Grouped:
         return arrange(self.context, self.groups.count, wanted, most)
 
     def _by_value(self, value: plan.Value, descending: bool) -> Key:
-        def key(positions: Ids, most: int | None) -> Codes:
+        def key(positions: Ids, most: int | None) -> Numbers:
             found = Values(self.value(value).take(pa.array(positions)))
             return found.order(descending=descending, most=most)
 
@@ -125,7 +125,7 @@ class _Grouped:
         firsts: list[Codes] = []
         for name in variables:
             binding = self.rows[name].take(left)
-            place = id_order(self.context, binding)
+            place = ranks(id_order(self.context, binding))
             if binding.kinds is not None:
                 place = place * len(binding.types) + binding.kinds
             lowest = np.full(self.groups.count, np.iinfo(np.int64).max)

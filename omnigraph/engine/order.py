@@ -10,34 +10,43 @@ import numpy as np
 
 from omnigraph.lang.query import plan
 
-from .codes import Codes, dense, paired
+from .codes import Codes, Numbers, paired, ranks
 from .columns import hot_ranks
 from .context import Context
 from .rows import Binding, Ids, Rows
 from .values import values_of
 
-Key = Callable[[Ids, int | None], Codes]
+Key = Callable[[Ids, int | None], Numbers]
 """Numbers in the order wanted, for rows by position; with a bound, only so many need be right."""
 
 
 def arrange(context: Context, count: int, keys: Sequence[Key], most: int | None = None) -> Ids:
     """Positions in order; with `most`, the first so many of them."""
-    left: Ids = np.arange(count)
-    place: Codes = np.zeros(count, np.int64)
+    left: Ids = np.arange(0 if most == 0 else count)
+    place: Codes | None = None
     for key in keys:
         context.meter.check()
+        if len(left) < 2:
+            break
+        if place is None:
+            left, place = _first(left, key(left, most), most)
+            continue
         tied = _tied(place)
         if not tied.any():
             break
-        fresh = not place.any()
         numbers = np.zeros(len(left), np.int64)
-        numbers[tied] = key(left[tied], most if fresh else None)
-        place = dense(paired(place, numbers))[0]
-        if most is not None and most < len(left):
-            near = place <= np.partition(place, max(most - 1, 0))[max(most - 1, 0)]
-            left, place = left[near], place[near]
-    ordered = left[np.argsort(place, kind="stable")]
+        numbers[tied] = ranks(key(left[tied], None))
+        left, place = _first(left, paired(place, numbers), most)
+    ordered = left if place is None else left[np.argsort(place, kind="stable")]
     return ordered if most is None else ordered[:most]
+
+
+def _first(left: Ids, numbers: Numbers, most: int | None) -> tuple[Ids, Codes]:
+    """The rows that can be among the first, and their codes."""
+    if most is not None and most < len(left):
+        near = numbers <= np.partition(numbers, most - 1)[most - 1]
+        left, numbers = left[near], numbers[near]
+    return left, ranks(numbers)
 
 
 def _tied(place: Codes) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -49,7 +58,7 @@ def _tied(place: Codes) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 def by_value(context: Context, rows: Rows, value: plan.Value, *, descending: bool = False) -> Key:
     """A key that sorts by a value of each row."""
 
-    def key(positions: Ids, most: int | None) -> Codes:
+    def key(positions: Ids, most: int | None) -> Numbers:
         some = rows if len(positions) == rows.count else rows.take(positions)
         return values_of(context, some, value).order(descending=descending, most=most)
 
@@ -60,8 +69,9 @@ def by_id(context: Context, rows: Rows, variable: str) -> list[Key]:
     """Keys that sort by the id of a variable; equal ids of two types by the names of the types."""
     binding = rows[variable]
 
-    def own(positions: Ids, most: int | None) -> Codes:
-        return id_order(context, binding.take(positions), most)
+    def own(positions: Ids, most: int | None) -> Numbers:
+        every = len(positions) == len(binding.ids)
+        return id_order(context, binding if every else binding.take(positions), most)
 
     def kind(positions: Ids, most: int | None) -> Codes:
         kinds = binding.kinds if binding.kinds is not None else np.zeros(0, np.int16)
@@ -71,7 +81,7 @@ def by_id(context: Context, rows: Rows, variable: str) -> list[Key]:
     return [own] if binding.kinds is None else [own, kind]
 
 
-def id_order(context: Context, binding: Binding, most: int | None = None) -> Codes:
+def id_order(context: Context, binding: Binding, most: int | None = None) -> Numbers:
     """Numbers in the order of ids."""
     if len(binding.types) == 1 and len(binding.ids) > 1:
         ranks = hot_ranks(context, binding.types[0], len(binding.ids))

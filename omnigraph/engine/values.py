@@ -14,7 +14,7 @@ from omnigraph.lang.query import plan
 from omnigraph.lang.query.free import variables_of
 
 from . import evaluate
-from .codes import Codes, dense, entity_codes, order_codes, value_codes
+from .codes import Codes, Numbers, dense, entity_codes, order_codes, value_codes
 from .columns import hot_columns
 from .context import Context
 from .fetch import RowSource
@@ -40,7 +40,7 @@ class Values:
         """A code per row, equal for equal values."""
         return self._gather(value_codes(self.values))
 
-    def order(self, *, descending: bool = False, most: int | None = None) -> Codes:
+    def order(self, *, descending: bool = False, most: int | None = None) -> Numbers:
         """A number per row, in the order of the values."""
         if self.index is not None:
             most = None  # the best values may stand in no row, or in many

@@ -1,0 +1,68 @@
+"""Numbers for values keep equality and order, whatever the values are."""
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnigraph.engine.codes import order_codes, ranks, value_codes
+from omnigraph.engine.strings import string_places
+
+TEXTS = st.lists(
+    st.one_of(
+        st.none(),
+        st.text("ab\0é🙂", max_size=20),
+        st.text("ab\0", max_size=3).map(lambda end: "x" * 70 + end),
+    ),
+    max_size=30,
+)
+
+
+@given(TEXTS, st.booleans())
+def test_strings_are_in_order(texts: list[str | None], descending: bool) -> None:
+    found = order_codes(pa.array(texts, pa.string()), descending=descending).tolist()
+    for one, mine in zip(texts, found, strict=True):
+        for other, yours in zip(texts, found, strict=True):
+            less = (one is None and other is not None) or (
+                one is not None and other is not None and one.encode() < other.encode()
+            )
+            assert (mine < yours) == (less if not descending else _less(other, one))
+
+
+def _less(one: str | None, other: str | None) -> bool:
+    if other is None:
+        return False
+    return one is None or one.encode() < other.encode()
+
+
+@given(TEXTS)
+def test_a_slice_of_strings_is_in_order(texts: list[str | None]) -> None:
+    every = pa.array([*(one or "" for one in texts), "tail"], pa.string())
+    part = every.slice(len(texts) // 3)
+    assert (
+        ranks(string_places(part)).tolist()
+        == ranks(string_places(pa.array(part.to_pylist()))).tolist()
+    )
+
+
+NUMBERS = st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), max_size=40)
+
+
+@given(NUMBERS, st.booleans(), st.none() | st.integers(1, 5))
+def test_the_first_numbers_are_right(
+    numbers: list[int | None], descending: bool, most: int | None
+) -> None:
+    """Repeated, so that there are enough of them for the shortcut."""
+    many = numbers * 8
+    found = order_codes(pa.array(many, pa.int64()), descending=descending, most=most).tolist()
+    key = [(one is not None, one or 0) for one in many]
+    expected = sorted(key, reverse=descending)[:most]
+    order = sorted(range(len(many)), key=lambda at: found[at])[:most]
+    assert [key[at] for at in order] == expected
+
+
+@given(st.lists(st.sampled_from([0.0, -0.0, 1.5, None]), max_size=10))
+def test_both_zeros_are_one_value(numbers: list[float | None]) -> None:
+    codes = value_codes(pa.array(numbers, pa.float64())).tolist()
+    for one, mine in zip(numbers, codes, strict=True):
+        for other, yours in zip(numbers, codes, strict=True):
+            assert (mine == yours) == (one == other)
