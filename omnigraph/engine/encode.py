@@ -18,6 +18,7 @@ Words = npt.NDArray[np.uint64]
 _WIDEST = 64  # bytes; longer ids go through Arrow's hash table, which is slower per id
 _ROUNDS = 12
 _BLOCK = 1 << 16  # ids at a time: what is computed between stays in the processor's cache
+_ROW = np.uint64((1 << 48) - 1)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 # Which bytes of a word belong to an id that has this many bytes left.
 _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
@@ -63,11 +64,11 @@ class Encoder:
         longest = _longest(ids)
         self._width = -(-longest // 8)
         self._by_words = False
-        if len(ids) and longest <= _WIDEST:
+        if len(ids) and longest <= _WIDEST and int(rows.max()) < 1 << 48:
             known = _texts(ids, self._width)
             # All that is compared with an id lies together: one read far away instead of several.
-            columns = [known.lengths, rows.view(np.uint64), *known.words]
-            self._records = np.column_stack([one.astype(np.uint64) for one in columns])
+            about = (known.lengths << np.uint64(48)) | rows.astype(np.uint64)
+            self._records = np.column_stack([about, *known.words])
             self._by_words = self._fill(known.hashes())
 
     def _fill(self, hashes: Words) -> bool:
@@ -92,9 +93,10 @@ class Encoder:
     def _chunk(self, chunk: pa.Array) -> Ids:
         if not self._by_words or chunk.null_count:
             return self._by_arrow(chunk)
-        blocks = range(0, len(chunk), _BLOCK)
-        parts = [self._block(chunk.slice(at, _BLOCK)) for at in blocks]
-        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+        found = np.empty(len(chunk), np.int64)
+        for at in range(0, len(chunk), _BLOCK):
+            found[at : at + _BLOCK] = self._block(chunk.slice(at, _BLOCK))
+        return found
 
     def _block(self, block: pa.Array) -> Ids:
         asked = _texts(block, self._width)
@@ -123,10 +125,11 @@ class Encoder:
         An empty slot proposes -1, the last id; whether that one agrees decides here as well.
         """
         known = np.take(self._records, proposed, axis=0, mode="wrap")
-        same: npt.NDArray[np.bool_] = known[:, 0] == asked.lengths
+        about = known[:, 0]
+        same: npt.NDArray[np.bool_] = (about >> np.uint64(48)) == asked.lengths
         for at, words in enumerate(asked.words):
-            same &= known[:, at + 2] == words
-        return known[:, 1].view(np.int64), same
+            same &= known[:, at + 1] == words
+        return (about & _ROW).view(np.int64), same
 
     def _by_arrow(self, chunk: pa.Array) -> Ids:
         import pyarrow.compute as pc
@@ -174,9 +177,23 @@ def _texts(texts: pa.Array, width: int) -> _Texts:
         data[:-8] = np.frombuffer(buffer, np.uint8, count=last)[first:]
     windows = np.ndarray((len(data) - 7,), np.dtype("<u8"), data, strides=(1,))
     begins = offsets[:-1] - first
+    length = int(lengths[0]) if len(lengths) else 0
+    if len(lengths) and length and (lengths == length).all():
+        return _even_texts(windows, length, width, len(lengths))
     words = []
     for at in range(0, 8 * width, 8):
         rest = np.clip(lengths - at, 0, 8)
         place = np.minimum(begins + at, len(windows) - 1)
         words.append((windows[place] & _MASKS[rest]).astype(np.uint64, copy=False))
     return _Texts(tuple(words), lengths.astype(np.uint64))
+
+
+def _even_texts(windows: Words, length: int, width: int, count: int) -> _Texts:
+    """The same for strings of one length: their words lie at equal distances."""
+    words = []
+    for at in range(0, 8 * width, 8):
+        if at < length:
+            words.append(windows[at::length][:count] & _MASKS[min(length - at, 8)])
+        else:
+            words.append(np.zeros(count, np.uint64))
+    return _Texts(tuple(words), np.full(count, length, np.uint64))

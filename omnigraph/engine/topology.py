@@ -19,7 +19,7 @@ from .adjacency import Array, Lists, changes
 from .encode import Encoder, encoder_of
 
 _NARROW = 1 << 31
-_PART = 1 << 20  # edges translated at a time
+_PART = 1 << 17  # edges translated at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +108,9 @@ def _encode(encoder: Encoder, column: pa.ChunkedArray, highest: int) -> Array:
 
 
 def _parts(column: pa.ChunkedArray) -> Iterator[pa.Array]:
-    for chunk in column.chunks:
-        for start in range(0, len(chunk), _PART):
-            yield chunk.slice(start, _PART)
+    """Arrays of about `_PART` rows; scans give many small ones."""
+    for start in range(0, len(column), _PART):
+        yield column.slice(start, _PART).combine_chunks()
 
 
 def _attached(sources: Array, targets: Array, edges: Array | None, highest: Any) -> Ends:
