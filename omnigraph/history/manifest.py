@@ -11,7 +11,7 @@ from omnigraph.storage import cell as cells
 from omnigraph.storage import layout
 from omnigraph.storage.cell import Cell
 from omnigraph.storage.failures import storage_failure
-from omnigraph.storage.store import Store
+from omnigraph.storage.store import Store, version_names
 from omnigraph.storage.torn import TornError, torn_version
 
 from .state import READ, State, from_rows, to_rows
@@ -90,18 +90,28 @@ def is_newest(opened: Opened) -> bool:
     Not so either when the root was made again since: a swap that landed there is taken back.
     """
     cell = opened.cell
-    if cells.newest(cell) != opened.version:
-        return False
-    if cell.base is not None and cell.store.objects.read(opened.state.schema.location) is None:
-        # Nothing stands below the swap: no cleanup takes the schema, so the root was removed.
+    found = cells.newest(cell)
+    if cell.base is None or found not in (0, opened.version):
+        return found == opened.version
+    # What it replaced is not below it: cleaned up, or in another root, which lacks what it names.
+    if not _is_whole(opened):
         cells.withdraw(cell)
         return False
-    return True
+    cells.settle(cell)
+    return cells.newest(cell) == opened.version
 
 
 def is_displaced(opened: Opened) -> bool:
     """Whether another graph stands where a state was read: one listing."""
-    return cells.newest(opened.cell) == 0
+    return cells.newest(opened.cell) == 0 and not _is_whole(opened)
+
+
+def _is_whole(opened: Opened) -> bool:
+    """Whether all that a state names is there; no cleanup takes anything that the newest names."""
+    state, read = opened.state, opened.cell.store.objects.read
+    named = [{state.schema.location}, *({one.name} for one in state.chunks)]
+    named += [version_names(one.location, one.lance_version) for one in state.tables.values()]
+    return all(any(read(name) is not None for name in names) for names in named)
 
 
 def secure(opened: Opened) -> None:

@@ -184,17 +184,25 @@ def _unsynced(error: OSError) -> UnsyncedError:
 
 
 def newest(cell: Cell) -> int:
-    """The newest version number there is now: one listing. 0 when these are not its versions.
+    """The newest version number there is now: one listing. 0 when these may not be its versions.
 
-    Then the root was removed and made again; a swap that landed there is taken back.
+    A swap counts by what it stands on. That its base is gone proves nothing by itself: the root may
+    have been made again, or old versions were removed and a late swap took the number of one.
     """
     listed = _listed(cell)
     if not _in_line(cell.base or cell, listed):
-        withdraw(cell)
         return 0
     if cell.base is not None and cell.base.version in listed and cell.version in listed:
         cell.base, cell.mark = None, listed[cell.version].mark
     return max(listed, default=0)
+
+
+def settle(cell: Cell) -> None:
+    """Take a swap for what it is: what it names was proved to be there, although its base is not.
+
+    From here it is told by its own object, which the next look reads.
+    """
+    cell.base, cell.mark = None, None
 
 
 def withdraw(cell: Cell) -> None:

@@ -1,0 +1,106 @@
+"""Old manifest versions were removed, and a late swap takes the number of one of them.
+
+It lands far below the newest version and is seen by nobody. Whoever looks then must not take the
+gap for a root that was made again: what it would take back is the newest version of the graph.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph.history.line import Line
+from omnigraph.history.manifest import Opened, read_manifest, swap_state
+from omnigraph.history.state import State
+from omnigraph.storage import cell
+from omnigraph.storage.store import open_store
+from tests.history.apart import apart, version_file
+from tests.rig.writes import PERSON, append, init_small, read_graph, write
+
+ALL = ["a", "b", "c", "mine"]
+
+
+def people(root: str) -> list[str]:
+    return [name for name, _ in read_graph(root)["main"][PERSON]]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    init_small(tmp_path / "g")
+    return str(tmp_path / "g")
+
+
+@pytest.fixture
+def late(root: str) -> Callable[[], Opened]:
+    """A swap of somebody who was held up after the first write."""
+    write(apart(root), append({"a": 1}))
+    store = open_store(root, durability="os")
+    base = read_manifest(store)
+    write(apart(root), append({"b": 1}))
+    state: State = read_manifest(store).state
+    write(apart(root), append({"c": 1}))
+    return lambda: swap_state(store, base, state)
+
+
+def clean(line: Line, below: int) -> None:
+    for version in range(1, below):
+        version_file(line, version).unlink(missing_ok=True)
+
+
+def after_swap(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object]) -> None:
+    """Something happens between the next swap and the look that follows it."""
+    real = cell._commit
+
+    def commit(*args: Any) -> Any:
+        monkeypatch.setattr(cell, "_commit", real)
+        made = real(*args)
+        happen()
+        return made
+
+    monkeypatch.setattr(cell, "_commit", commit)
+
+
+def test_a_write_is_not_taken_back(
+    root: str, late: Callable[[], Opened], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = apart(root)
+    newest = line.base().version + 1
+
+    def happen() -> None:
+        clean(line, newest)
+        late()
+
+    after_swap(monkeypatch, happen)
+    assert write(line, append({"mine": 1})) is not None
+    assert people(root) == ALL
+    assert write(line, append({"next": 1})) is not None
+    assert people(root) == [*ALL, "next"]
+
+
+def test_nor_by_a_later_look(
+    root: str, late: Callable[[], Opened], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = apart(root)
+    newest = line.base().version + 1
+    after_swap(monkeypatch, lambda: clean(line, newest))
+    assert write(line, append({"mine": 1})) is not None
+    late()
+    assert line.refresh().version == newest
+    assert people(root) == ALL
+
+
+def test_nor_when_its_answer_was_lost(
+    root: str, late: Callable[[], Opened], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = apart(root)
+    newest = line.base().version + 1
+
+    def happen() -> None:
+        clean(line, newest)
+        late()
+        raise ValueError("no answer")
+
+    after_swap(monkeypatch, happen)
+    assert write(line, append({"mine": 1})) is not None
+    assert people(root) == ALL
