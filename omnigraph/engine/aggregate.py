@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 
 from omnigraph.lang.query import plan
 
-from .codes import Codes, Numbers, dense, paired
+from .codes import Codes, Numbers, dense, paired, ranks
 from .rows import Ids
 from .values import Values
 
 _EXACT = 1 << 52
+_WORTH = 4  # fold when rows exceed the possible pairs so many times
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,13 +31,16 @@ class Groups:
     count: int
 
 
-def aggregate(what: plan.Aggregate, argument: Values, groups: Groups, weights: Ids | None) -> Any:
+def aggregate(
+    what: plan.Aggregate, argument: Values, groups: Groups, weights: Ids | None
+) -> pa.Array:
     """One value per group."""
-    chosen = np.flatnonzero(argument.valid())
+    if what.function != "collect":
+        argument, groups, weights = _folded(argument, groups, weights)
+    chosen = argument.chosen()
     if what.distinct:
-        chosen = _each_once(argument, groups, chosen)
-        weights = None
-    if len(chosen) < len(groups.codes):
+        chosen, weights = _each_once(argument, groups, chosen), None
+    if chosen is not None:
         argument, groups = argument.take(chosen), Groups(groups.codes[chosen], groups.count)
         weights = weights[chosen] if weights is not None else None
     match what.function:
@@ -51,15 +55,43 @@ def aggregate(what: plan.Aggregate, argument: Values, groups: Groups, weights: I
     return _extremes(argument, groups, highest=what.function == "max")
 
 
-def _each_once(argument: Values, groups: Groups, chosen: Ids) -> Ids:
+def _folded(
+    argument: Values, groups: Groups, weights: Ids | None
+) -> tuple[Values, Groups, Ids | None]:
+    """Rows of one group with one value as a single row that counts as many.
+
+    Worth it when few values repeat: then all that follows looks at pairs, not at rows.
+    """
+    index, many = argument.index, len(argument.values)
+    if index is None or groups.count * many * _WORTH > len(index):
+        return argument, groups, weights
+    if weights is not None and int(weights.max()) * len(weights) >= _EXACT:
+        return argument, groups, weights
+    pairs = groups.codes * many + index if groups.count > 1 else index
+    counts = np.bincount(pairs, weights=weights, minlength=groups.count * many)
+    found = np.flatnonzero(counts)
+    code, value = np.divmod(found, many)
+    return (
+        Values(argument.values, value),
+        Groups(code, groups.count),
+        counts[found].astype(np.int64),
+    )
+
+
+def _each_once(argument: Values, groups: Groups, chosen: Ids | None) -> Ids:
     """The first row of each value in each group."""
-    pairs = paired(dense(groups.codes[chosen])[0], argument.codes()[chosen])
-    return chosen[np.sort(dense(pairs)[1])]
+    rows = np.arange(len(groups.codes)) if chosen is None else chosen
+    pairs = paired(ranks(groups.codes[rows]), argument.codes()[rows])
+    found: Ids = rows[np.sort(dense(pairs)[1])]
+    return found
 
 
 def _counts(groups: Groups, weights: Ids | None) -> list[int]:
+    if weights is None and groups.count == 1:
+        return [len(groups.codes)]
     if weights is None:
-        return [int(one) for one in np.bincount(groups.codes, minlength=groups.count)]
+        found: list[int] = np.bincount(groups.codes, minlength=groups.count).tolist()
+        return found
     return _integer_sums(weights, groups)
 
 

@@ -40,10 +40,11 @@ def ranks(values: Numbers) -> Codes:
         return np.unique(values, return_inverse=True)[1].astype(np.int64)
     low, high = int(values.min()), int(values.max())
     if high - low < _DENSE * len(values):
-        seen = np.zeros(high - low + 1, np.bool_)
-        seen[values - low] = True
-        number = np.cumsum(seen) - 1
-        codes: Codes = number[values - low]
+        shifted: Codes = values - low if low else values
+        seen = np.bincount(shifted) > 0
+        if bool(seen.all()):
+            return shifted
+        codes: Codes = (np.cumsum(seen) - 1)[shifted]
         return codes
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
 

@@ -18,11 +18,12 @@ from omnigraph.storage.scan import row_id_array, scan
 
 from .context import Context
 from .neighbours import caches_of
+from .recall import root_name
 from .rows import NULL, Ids
 
-_CALL = 10_000  # a call to storage costs as much as loading so many rows,
+_CALL = 20_000  # a call to storage costs as much as loading so many rows,
 _ROW = 40  # and each row of it as much as loading so many
-_SORT = 3  # sorting ids costs as much as loading them so many times
+_SORT = 2  # sorting ids costs as much as loading them so many times
 _WIDEST = 256 << 20  # bytes of one column
 _SPARSE = 4  # row ids may exceed rows so many times
 _REPEATING = 8  # codes are used when values stand in so many rows on average
@@ -53,7 +54,9 @@ class HotColumn:
     def index(self, rows: Ids) -> Ids:
         """Where among the values those of the rows are; only with codes."""
         codes = self.codes if self.codes is not None else np.empty(0, np.int64)
-        if len(rows) == len(codes) and len(rows) and rows[0] == 0 and rows[-1] == len(rows) - 1:
+        if len(codes) == 0:
+            return np.full(len(rows), len(self.values) - 1, np.int64)
+        if len(rows) == len(codes) and rows[0] == 0 and bool((rows[1:] > rows[:-1]).all()):
             return codes.astype(np.int64)  # all rows, in order
         found = codes[rows].astype(np.int64)
         found[rows < 0] = len(self.values) - 1
@@ -101,10 +104,9 @@ def hot_columns(
             return None
         load = partial(_load, context, key, name)
         one = _worth(context, key, ("column", name), _CALL + _ROW * rows, load)
-        if one is None:
-            return None
-        found.append(one)
-    return found
+        if one is not None:  # the others are not asked less for it
+            found.append(one)
+    return found if len(found) == len(names) else None
 
 
 def hot_rows(context: Context, key: str) -> Ids | None:
@@ -126,7 +128,7 @@ def _worth(
 ) -> Any:
     """What is in memory; it is made when doing without has cost as much as making it."""
     table = context.table(key)
-    place = (context.snapshot.store.root.uri, table.location, table.version, *kind)
+    place = (root_name(context.snapshot.store), table.location, table.version, *kind)
     caches = caches_of(context)
     held = caches.memory.get(place)
     if held is not None:

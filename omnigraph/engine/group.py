@@ -43,10 +43,12 @@ def grouped(context: Context, rows: Rows, what: plan.ReadPlan, most: int | None)
 
 
 def key_codes(context: Context, rows: Rows, keys: Sequence[plan.Value]) -> tuple[Codes, Ids]:
-    """A number for each row's combination of keys, and the first row of each."""
-    codes, first = np.zeros(rows.count, np.int64), np.zeros(min(rows.count, 1), np.int64)
+    """A number for each row's combination of keys, and a row of each."""
+    codes = np.zeros(rows.count, np.int64)
     for key in keys:
-        codes, first = dense(paired(codes, _codes(context, rows, key)))
+        codes = ranks(paired(codes, _codes(context, rows, key)))
+    first = np.zeros(int(codes.max()) + 1 if rows.count else 0, np.int64)
+    first[codes] = np.arange(rows.count)
     return codes, first
 
 

@@ -36,6 +36,13 @@ class Values:
         """Where the value is not null."""
         return self._gather(self.values.is_valid().to_numpy(zero_copy_only=False))
 
+    def chosen(self) -> Ids | None:
+        """The rows whose value is not null; None for all."""
+        if self.values.null_count == 0:
+            return None
+        valid = self.valid()
+        return None if bool(valid.all()) else np.flatnonzero(valid)
+
     def codes(self) -> Codes:
         """A code per row, equal for equal values."""
         return self._gather(value_codes(self.values))
@@ -64,7 +71,8 @@ class Values:
 def entities_of(rows: Rows, variable: str) -> Values:
     """The entities of a variable as numbers: enough to count them, and nothing is read."""
     codes = entity_codes(rows[variable])
-    return Values(pa.array(codes, mask=codes < 0))
+    missing = codes < 0
+    return Values(pa.array(codes, mask=missing if bool(missing.any()) else None))
 
 
 def values_of(context: Context, rows: Rows, value: plan.Value) -> Values:
@@ -78,7 +86,10 @@ def values_of(context: Context, rows: Rows, value: plan.Value) -> Values:
     hot = _hot(context, rows, value)
     if hot is not None:
         return hot
-    codes, first = dense(entity_codes(rows[names[0]]))
+    entities = entity_codes(rows[names[0]])
+    if bool((entities[1:] > entities[:-1]).all()):  # as a scan gives them: each once
+        return Values(evaluate.column(RowSource(context, rows), value))
+    codes, first = dense(entities)
     if len(first) == rows.count:
         return Values(evaluate.column(RowSource(context, rows), value))
     each = Rows.of({names[0]: rows[names[0]].take(first)})

@@ -1,10 +1,12 @@
 """Numbers for values keep equality and order, whatever the values are."""
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.engine.codes import order_codes, ranks, value_codes
+from omnigraph.engine.columns import HotColumn
 from omnigraph.engine.strings import string_places
 
 TEXTS = st.lists(
@@ -66,3 +68,13 @@ def test_both_zeros_are_one_value(numbers: list[float | None]) -> None:
     for one, mine in zip(numbers, codes, strict=True):
         for other, yours in zip(numbers, codes, strict=True):
             assert (mine == yours) == (one == other)
+
+
+def test_a_column_in_memory_by_row() -> None:
+    """Also for as many rows as there are, from the first to the last, but not each of them."""
+    column = HotColumn(pa.array(["a", "b", "c", None]), np.array([0, 1, 2, 0], np.int16))
+    assert column.take(np.array([0, 2, 2, 3])).to_pylist() == ["a", "c", "c", "a"]
+    assert column.take(np.array([0, 1, 2, 3])).to_pylist() == ["a", "b", "c", "a"]
+    assert column.take(np.array([1, -1])).to_pylist() == ["b", None]
+    empty = HotColumn(pa.array([None], pa.string()), np.array([], np.int16))
+    assert empty.take(np.array([-1])).to_pylist() == [None]
