@@ -267,3 +267,63 @@ def test_one_event_is_told_per_operation(graph: Graph, caplog: pytest.LogCapture
     assert events[1]["requests"] > 0
     assert len({one["id"] for one in events}) == 3
     assert "secret" not in caplog.text
+
+
+def test_a_stream_gives_the_same_rows_batch_by_batch(people: Graph) -> None:
+    text = "match { $p: Person  $p.age >= $min } return { $p.name, $p.age }"
+    with people.stream(text, min=25) as stream:
+        assert stream.columns == ("p.name", "p.age")
+        rows = [tuple(row.values()) for row in stream.iter_rows()]
+    assert sorted(rows) == sorted(people.query(text, min=25).to_records())
+    with people.query(text, lazy=True, min=25) as lazy:
+        assert pa.table(lazy).num_rows == 3
+    with pytest.raises(TypeCheckError), people.stream('insert Person { name: "x" }'):
+        pass
+
+
+def test_a_stream_stays_on_its_snapshot(graph: Graph) -> None:
+    with graph.stream("match { $p: Person } return { $p.name }") as stream:
+        graph.insert("Person", {"name": "zed"})
+        assert sorted(row.name for row in stream.iter_rows()) == ["ann", "bob", "cyd", "dee"]
+        assert stream.commit_id != graph.head.id
+
+
+def test_a_plan_is_explained_and_measured(people: Graph) -> None:
+    text = "match { $p: Person  $p knows $q  $p.age > $min } return { $q.name }"
+    plan = people.explain(text, min=26)
+    assert "Knows" in str(plan)
+    measured = people.explain(text, min=26, analyze=True)
+    assert measured.to_json()["row_count"] == people.query(text, min=26).num_rows
+    again = people.prepare("query q() { match { $p: Person } return { $p.name } }")
+    assert again.explain(analyze=True).to_json()["row_count"] == 4
+
+
+STREAMED = """
+import sys, omnigraph, pyarrow as pa
+graph = omnigraph.init(sys.argv[1], "node N { k: I64 @key  t: String }", durability="os")
+table = pa.table({"k": pa.array(range(5_000_000)), "t": pa.array(["x" * 100] * 5_000_000)})
+graph.load({"N": table}, mode="append")
+"""
+READ = """
+import resource, sys, omnigraph
+graph = omnigraph.open(sys.argv[1], read_only=True)
+rows = 0
+with graph.stream("match { $n: N } return { $n.k, $n.t }") as stream:
+    for batch in stream:
+        rows += batch.num_rows
+print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_a_stream_of_millions_needs_little_memory(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    where = str(tmp_path / "g")
+    subprocess.run([sys.executable, "-c", STREAMED, where], check=True)
+    shown = subprocess.check_output([sys.executable, "-c", READ, where], text=True)
+    rows, megabytes = map(int, shown.split())
+    assert rows == 5_000_000
+    assert megabytes < 450  # the texts of the answer alone have 500
