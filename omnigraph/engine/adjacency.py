@@ -13,8 +13,9 @@ import numpy.typing as npt
 from .rows import Ids, Mask
 
 Array = npt.NDArray[Any]
-_BLOCK = 1 << 18
+_BLOCK = 1 << 17  # pairs made at a time
 _FEW = 32  # lists that are put together one by one
+_WORTH = 2  # a sketch is made when half as many pairs were looked for as there are
 _SKETCH_BITS = 8  # per pair: about one probe in eight of an absent pair survives the sketch
 
 
@@ -24,8 +25,12 @@ class Adjacency(Protocol):
     def degrees(self, rows: Ids) -> Ids:
         """How many distinct neighbours each row has."""
 
-    def expand(self, rows: Ids) -> tuple[Ids, Ids]:
-        """(positions into `rows`, neighbours): a set for each position, sorted."""
+    def expand(self, rows: Ids, passes: Mask | None = None) -> tuple[Ids, Ids]:
+        """(positions into `rows`, neighbours): a set for each position, sorted.
+
+        With `passes`, a table by row id, only neighbours for which it is true; its last entry
+        stands for all row ids beyond it.
+        """
 
     def expand_edges(self, rows: Ids) -> tuple[Ids, Ids, Ids]:
         """(positions, neighbours, edge row ids): one for each edge, parallel ones too."""
@@ -35,6 +40,14 @@ class Adjacency(Protocol):
 
     def contains(self, sources: Ids, targets: Ids) -> Mask:
         """For each pair, whether the target is a neighbour of the source."""
+
+
+@dataclass(slots=True, eq=False)
+class Probes:
+    """How many pairs were looked for in lists, and the sketch that was made when they were many."""
+
+    asked: int = 0
+    sketch: "Sketch | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +66,15 @@ class Lists:
     values: Array
     edges: Array | None = None
     repeats: tuple[Array, Array, Array] | None = None
+    probes: "Probes" = field(default_factory=Probes, compare=False, repr=False)
 
     def bounds(self, rows: Ids) -> tuple[Array, Array]:
         """Where the list of each row begins, and its length; unknown rows have empty ones."""
         size = len(self.starts) - 1
         if len(rows) == 0 or size == 0:
             return np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+        if len(rows) == size and rows[0] == 0 and bool((rows[1:] - rows[:-1] == 1).all()):
+            return self.starts[:-1], np.diff(self.starts)  # all rows, in order
         if int(rows.min()) >= 0 and int(rows.max()) < size:
             begins = self.starts[rows]
             return begins, self.starts[rows + 1] - begins
@@ -67,12 +83,38 @@ class Lists:
         begins = self.starts[safe]
         return begins, np.where(inside, self.starts[safe + 1] - begins, 0)
 
-    def of(self, rows: Ids) -> tuple[Ids, Ids]:
-        """The lists of the rows, one after the other, with the positions they belong to."""
+    def of(self, rows: Ids, passes: Mask | None = None) -> tuple[Ids, Ids]:
+        """The lists of the rows, one after the other, with the positions they belong to.
+
+        With `passes`, only values for which it is true; its last entry stands for all beyond it.
+        """
         begins, lengths = self.bounds(rows)
-        places = ranges(begins, lengths)
-        positions = np.repeat(np.arange(len(rows), dtype=np.int64), lengths)
-        return positions, self.values[places].astype(np.int64, copy=False)
+        ends = np.cumsum(lengths, dtype=np.int64)
+        total = int(ends[-1]) if len(ends) else 0
+        if passes is None and total <= _BLOCK:
+            positions = np.repeat(np.arange(len(rows), dtype=np.int64), lengths)
+            return positions, _wide(self.values[ranges(begins, lengths)])
+        cuts = np.unique(np.searchsorted(ends, np.arange(0, total, _BLOCK), side="left"))
+        parts = [
+            self._part(begins, lengths, int(one), int(other), passes)
+            for one, other in zip(cuts, [*cuts[1:], len(rows)], strict=True)
+        ]
+        return _together([one for one, _ in parts]), _together([one for _, one in parts])
+
+    def _part(
+        self, begins: Array, lengths: Array, first: int, last: int, passes: Mask | None
+    ) -> tuple[Ids, Ids]:
+        """The same for the rows between two positions: what is made between fits into a cache."""
+        lengths = lengths[first:last]
+        values = self.values[ranges(begins[first:last], lengths)]
+        if passes is not None:
+            chosen = passes.take(values, mode="clip")
+            values = values[chosen]
+            sums = np.zeros(len(chosen) + 1, np.int64)
+            np.cumsum(chosen, out=sums[1:])
+            ends = np.cumsum(lengths, dtype=np.int64)
+            lengths = sums[ends] - sums[ends - lengths]
+        return np.repeat(np.arange(first, last, dtype=np.int64), lengths), _wide(values)
 
     def union(self, rows: Ids) -> Array:
         """The lists of the rows, one after the other; whose they are is not told."""
@@ -167,15 +209,14 @@ class OneWay:
 
     lists: Lists
     bag: Lists | None = None
-    _sketch: Sketch | None = field(default=None, repr=False)
 
     def degrees(self, rows: Ids) -> Ids:
         """How many distinct neighbours each row has."""
         return self.lists.bounds(rows)[1].astype(np.int64, copy=False)
 
-    def expand(self, rows: Ids) -> tuple[Ids, Ids]:
+    def expand(self, rows: Ids, passes: Mask | None = None) -> tuple[Ids, Ids]:
         """A set of neighbours for each position."""
-        return self.lists.of(rows)
+        return self.lists.of(rows, passes)
 
     def expand_edges(self, rows: Ids) -> tuple[Ids, Ids, Ids]:
         """One neighbour for each edge."""
@@ -197,11 +238,13 @@ class OneWay:
 
     def contains(self, sources: Ids, targets: Ids) -> Mask:
         """For each pair, whether the target is a neighbour of the source."""
-        if len(sources) * 8 < len(self.lists.values) and self._sketch is None:
+        probes = self.lists.probes
+        probes.asked += len(sources)
+        if probes.sketch is None and probes.asked > len(self.lists.values) // _WORTH:
+            probes.sketch = Sketch(self.lists)
+        if probes.sketch is None or len(sources) < _FEW:
             return search_lists(self.lists, sources, targets)
-        if self._sketch is None:
-            self._sketch = Sketch(self.lists)
-        found = self._sketch.maybe(sources, targets)
+        found = probes.sketch.maybe(sources, targets)
         left = np.flatnonzero(found)
         found[left] = search_lists(self.lists, sources[left], targets[left])
         return found
@@ -220,9 +263,9 @@ class BothWays:
         positions, _ = self.expand(distinct)
         return np.bincount(positions, minlength=len(distinct))[places].astype(np.int64, copy=False)
 
-    def expand(self, rows: Ids) -> tuple[Ids, Ids]:
+    def expand(self, rows: Ids, passes: Mask | None = None) -> tuple[Ids, Ids]:
         """The union of both directions for each position."""
-        first, second = self.out.expand(rows), self.back.expand(rows)
+        first, second = self.out.expand(rows, passes), self.back.expand(rows, passes)
         return distinct_pairs(
             np.concatenate([first[0], second[0]]), np.concatenate([first[1], second[1]])
         )
@@ -270,3 +313,7 @@ def changes(values: Array) -> Mask:
 
 def _wide(values: Array) -> Ids:
     return values.astype(np.int64, copy=False)
+
+
+def _together(parts: list[Ids]) -> Ids:
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)

@@ -16,6 +16,12 @@ from typing import Any, TypeVar
 from .arrays import Disk
 
 T = TypeVar("T")
+_SETTINGS = (
+    "OMNIGRAPH_CACHE_DIR",
+    "OMNIGRAPH_CACHE_BYTES",
+    "OMNIGRAPH_CACHE_MEMORY",
+    "XDG_CACHE_HOME",
+)
 _MEMORY = 1 << 30
 _DISK = 16 << 30
 
@@ -123,17 +129,18 @@ def open_caches(directory: str | Path | None = None) -> Caches:
     return Caches(disk=Disk(place, budget) if place is not None and budget else None)
 
 
-_shared: dict[str, Caches] = {}
+_shared: dict[tuple[str | None, ...], Caches] = {}
 _shared_lock = threading.Lock()
 
 
 def shared_caches() -> Caches:
-    """The caches of this process, one for each cache directory that was ever asked for."""
-    name = str(_user_directory())
-    with _shared_lock:
-        if name not in _shared:
-            _shared[name] = open_caches()
-        return _shared[name]
+    """The caches of this process, one for each setting of the environment that was met."""
+    setting = tuple(os.environ.get(name) for name in _SETTINGS)
+    found = _shared.get(setting)
+    if found is None:
+        with _shared_lock:
+            found = _shared.setdefault(setting, open_caches())
+    return found
 
 
 def _user_directory() -> Path | None:

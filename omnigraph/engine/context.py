@@ -58,6 +58,7 @@ class Context:
     embed: Callable[[str, int, str | None], Sequence[float]] | None = None
     trace: dict[int, Measured] | None = None
     known: dict[str, Known] = field(default_factory=dict)
+    ways: dict[Any, Any] = field(default_factory=dict)
     _tables: dict[str, Table] = field(default_factory=dict)
 
     def table(self, key: str) -> Table:

@@ -14,9 +14,11 @@ from .adjacency import Adjacency, distinct_pairs
 from .context import Context
 from .filter import keep
 from .neighbours import adjacency
-from .rows import NULL, Binding, Ids, Rows
+from .rows import NULL, Binding, Ids, Mask, Rows
+from .scan import row_ids
 
 _DENSE = 16  # a table of all row ids up to so many times the pairs is quicker than sorting
+_MOST = 2  # beyond half of all nodes, all are tested at once
 _PAIR = 40  # bytes at most for a pair while it is made: positions, places, neighbours
 
 
@@ -27,9 +29,7 @@ def expand(context: Context, rows: Rows, op: plan.Expand) -> Rows:
     if op.edge_variable is not None:
         found = _expand_edges(context, rows, op, start)
     else:
-        positions, targets = reached(context, start, op)
-        if op.target_filters and op.target is not None:
-            positions, targets = _thinned(context, op, positions, targets)
+        positions, targets = reached(context, start, op, filtered=True)
         added = {} if op.target is None else {op.target: _nodes(op, targets)}
         context.meter.charge(len(positions) * (rows.width + 8))
         return rows.joined(positions, added)
@@ -47,16 +47,28 @@ def sources_of(context: Context, source: Binding, op: plan.Expand) -> Ids:
     return np.where(source.of_type(key), source.ids, NULL)
 
 
-def reached(context: Context, start: Ids, op: plan.Expand) -> tuple[Ids, Ids]:
-    """(positions into `start`, nodes): the set that each start reaches within the bounds."""
+def reached(
+    context: Context, start: Ids, op: plan.Expand, *, filtered: bool = False
+) -> tuple[Ids, Ids]:
+    """(positions into `start`, nodes): the set that each start reaches within the bounds.
+
+    With `filtered`, only nodes that pass the filters of the expansion.
+    """
+    tested = filtered and bool(op.target_filters) and op.target is not None
     ways = [adjacency(context, one.edge_type, one.direction, len(start)) for one in op.steps]
     if op.max_hops == 1 or not _chains(context, op):
         if op.min_hops > 1:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        return _step(context, ways, start)
-    distinct, places = np.unique(start, return_inverse=True)
-    distinct_positions, nodes = _walk(context, ways, distinct, op.min_hops, op.max_hops)
-    return _spread(context, distinct_positions, nodes, places, len(distinct))
+        many = sum(int(one.degrees(start).sum()) for one in ways)
+        passes = None
+        if tested and many > context.count(f"node:{op.target_type}") // _MOST:
+            tested, passes = False, _passes(context, op)
+        pairs = _step(context, ways, start, many, passes)
+    else:
+        distinct, places = np.unique(start, return_inverse=True)
+        found = _walk(context, ways, distinct, op.min_hops, op.max_hops)
+        pairs = _spread(context, *found, places, len(distinct))
+    return _thinned(context, op, *pairs) if tested else pairs
 
 
 def _chains(context: Context, op: plan.Expand) -> bool:
@@ -65,10 +77,26 @@ def _chains(context: Context, op: plan.Expand) -> bool:
     return edge is not None and edge.source == edge.target
 
 
-def _step(context: Context, ways: Sequence[Adjacency], rows: Ids) -> tuple[Ids, Ids]:
+def _passes(context: Context, op: plan.Expand) -> Mask:
+    """Which nodes of the target type pass the filters, by row id; false at the end."""
+    rows = row_ids(context, f"node:{op.target_type}", op.target_filters)
+    found = np.zeros(int(rows.max()) + 2 if len(rows) else 1, np.bool_)
+    found[rows] = True
+    return found
+
+
+def _step(
+    context: Context,
+    ways: Sequence[Adjacency],
+    rows: Ids,
+    many: int | None = None,
+    passes: Mask | None = None,
+) -> tuple[Ids, Ids]:
     """The set of neighbours of each row, over all ways."""
-    context.meter.charge(sum(int(one.degrees(rows).sum()) for one in ways) * _PAIR)
-    parts = [one.expand(rows) for one in ways]
+    if many is None:
+        many = sum(int(one.degrees(rows).sum()) for one in ways)
+    context.meter.charge(many * _PAIR)
+    parts = [one.expand(rows, passes) for one in ways]
     if len(parts) == 1:
         return parts[0]
     return distinct_pairs(

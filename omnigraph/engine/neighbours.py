@@ -29,8 +29,25 @@ def adjacency(
     *,
     edges: bool = False,
 ) -> Adjacency:
-    """Neighbours along an edge type; with `edges` the edges themselves as well."""
+    """Neighbours along an edge type; with `edges` the edges themselves as well.
 
+    Chosen once per execution: what is asked later goes the same way.
+    """
+    key = (edge_type, direction, edges)
+    if key not in context.ways:
+        context.ways[key] = _chosen(context, edge_type, direction, expected_sources, edges=edges)
+    found: Adjacency = context.ways[key]
+    return found
+
+
+def _chosen(
+    context: Context,
+    edge_type: str,
+    direction: Direction,
+    expected_sources: int,
+    *,
+    edges: bool,
+) -> Adjacency:
     def lists() -> Adjacency:
         return _by_lists(context, edge_type, direction, edges=edges)
 

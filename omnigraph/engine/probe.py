@@ -42,9 +42,9 @@ class Probed:
         """How many edges each row has."""
         return self._way(rows).edge_degrees(self._places(rows))
 
-    def expand(self, rows: Ids) -> tuple[Ids, Ids]:
+    def expand(self, rows: Ids, passes: Mask | None = None) -> tuple[Ids, Ids]:
         """A set of neighbours for each position."""
-        return self._way(rows).expand(self._places(rows))
+        return self._way(rows).expand(self._places(rows), passes)
 
     def expand_edges(self, rows: Ids) -> tuple[Ids, Ids, Ids]:
         """One neighbour for each edge."""
@@ -109,9 +109,9 @@ class Sparing:
         """How many edges each row has."""
         return self._way(rows).edge_degrees(rows)
 
-    def expand(self, rows: Ids) -> tuple[Ids, Ids]:
+    def expand(self, rows: Ids, passes: Mask | None = None) -> tuple[Ids, Ids]:
         """A set of neighbours for each position."""
-        return self._way(rows).expand(rows)
+        return self._way(rows).expand(rows, passes)
 
     def expand_edges(self, rows: Ids) -> tuple[Ids, Ids, Ids]:
         """One neighbour for each edge."""

@@ -45,7 +45,7 @@ class Way:
     @property
     def line(self) -> tuple[str, str, str]:
         """What the lists of other versions of the same tables have in common with these."""
-        return ("bags" if self.bags else "sets", self.store.root.uri, self.tables.edge.location)
+        return ("bags" if self.bags else "sets", root_name(self.store), self.tables.edge.location)
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -56,6 +56,11 @@ class Way:
         """The same tables at other versions."""
         edge, source, target = (open_table(self.store, *one) for one in versions)
         return Tables(edge, source, target)
+
+
+def root_name(store: Store) -> str:
+    """What tells two roots apart; one with two spellings has its lists twice."""
+    return f"{store.root.options.get('aws_endpoint', '')}|{store.root.uri}"
 
 
 def recall(caches: Caches, way: Way) -> Topology | None:
