@@ -123,14 +123,17 @@ def _once(write: _Write, txn: WriteTxn) -> Commit | _Again | None:
 
 def _known(write: _Write, txn: WriteTxn) -> Commit | None:
     """What stands on a base already: this very write, late, or one with the same key."""
-    state, found = txn.base.state, None
+    base, found = txn.base, None
     if write.doubt.open:
-        found = Log(write.store, state).find(txn.commit_id)
+        found = Log(write.store, base.state).find(txn.commit_id)
         if found is None:
-            write.doubt.seen(txn.base)
-    found = found or replayed(write.store, state, write.signature)
+            write.doubt.seen(base)
+    if found is None:
+        found = replayed(write.store, base.state, write.signature)
+        # A base from memory may be cleaned up by now, or its whole graph gone: that raises.
+        base = write.line.refresh() if found is not None else base
     if found is not None:
-        secure(txn.base)
+        secure(base)
         write.doubt.end()
     return found
 

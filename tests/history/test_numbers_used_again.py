@@ -12,6 +12,7 @@ import pytest
 
 from omnigraph.history.line import Line
 from omnigraph.history.manifest import Opened, read_manifest, swap_state
+from omnigraph.history.plan import Signature
 from omnigraph.history.state import State
 from omnigraph.storage import cell
 from omnigraph.storage.store import open_store
@@ -104,3 +105,13 @@ def test_nor_when_its_answer_was_lost(
     after_swap(monkeypatch, happen)
     assert write(line, append({"mine": 1})) is not None
     assert people(root) == ALL
+
+
+def test_a_repeated_key_is_answered_although_what_the_handle_knows_was_removed(root: str) -> None:
+    key = Signature(key="k", request="r")
+    store = open_store(root)
+    line = Line(store, "main", "main")
+    first = write(line, append({"a": 1}), signature=key)
+    write(apart(root), append({"b": 1}))
+    clean(line, line.base().version + 1)
+    assert write(line, append({"a": 1}), signature=key) == first

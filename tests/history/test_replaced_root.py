@@ -11,6 +11,7 @@ from omnigraph.errors import NotFound, OmnigraphError, ReadSetConflict
 from omnigraph.history.branches import create_branch, delete_branch, open_line
 from omnigraph.history.line import Line
 from omnigraph.history.manifest import read_manifest
+from omnigraph.history.plan import Signature
 from omnigraph.storage.store import open_store
 from tests.history.apart import apart, held, write_while
 from tests.rig.invariants import check_invariants
@@ -215,6 +216,16 @@ def test_a_root_restored_from_an_older_copy_is_another_one(root: str, tmp_path: 
     with pytest.raises(ReadSetConflict):
         line.refresh()
     assert rows_of(root) == ["a"]
+
+
+def test_a_key_of_before_is_not_answered_for_the_new_graph(root: str) -> None:
+    make(root)
+    old, key = apart(root), Signature(key="k", request="r")
+    write(old, append({"a": 1}), signature=key)
+    again(root)()
+    with pytest.raises(ReadSetConflict):
+        write(old, append({"a": 1}), signature=key)
+    assert rows_of(root) == []
 
 
 def test_a_deletion_of_before_does_not_close_a_branch_of_the_new_graph(root: str) -> None:
