@@ -57,8 +57,8 @@ class _Source:
     lock: threading.Lock = field(default_factory=threading.Lock)
     last: tuple[int, int] = (-1, 0)
 
-    def next_ulid(self) -> bytes:
-        """Sixteen bytes, greater than all that this source gave before."""
+    def next_ulid(self, count: int = 1) -> bytes:
+        """Sixteen bytes, greater than all that this source gave before; the first of `count`."""
         with self.lock:
             milli, noise = self.last
             current = max(self.micros() // 1000, 0)
@@ -68,7 +68,8 @@ class _Source:
                 # The same millisecond, or a clock that went back: count on.
                 carry, noise = divmod(noise + 1, 1 << _RANDOM_BITS)
                 milli += carry
-            self.last = (milli, noise)
+            carry, last = divmod(noise + count - 1, 1 << _RANDOM_BITS)
+            self.last = (milli + carry, last)
         return (min(milli, _LAST_MILLI) << _RANDOM_BITS | noise).to_bytes(16)
 
 
@@ -100,6 +101,11 @@ def new_ulid() -> str:
     from ulid import base32
 
     return base32.encode(_current.next_ulid())
+
+
+def reserve_ulids(count: int) -> int:
+    """The number of the first of so many fresh ULIDs in a row; nobody else gets one of them."""
+    return int.from_bytes(_current.next_ulid(count))
 
 
 def is_ulid(text: str) -> bool:

@@ -277,6 +277,7 @@ def _table_delta(layer: Layer) -> TableDelta:
     return TableDelta(
         layer.key,
         layer.rows,
+        np.arange(layer.rows.num_rows),
         layer.row_ids,
         layer.addresses,
         removed=layer.removed,

@@ -150,14 +150,19 @@ def _ours(shelf: Shelf, table: pa.Table) -> pa.Table:
 def _given(table: pa.Table, name: str, default: Any) -> pa.Array:
     if name in table.column_names:
         return table[name].combine_chunks()
+    if default is None:
+        return pa.nulls(table.num_rows)
     return pa.array([default] * table.num_rows)
 
 
 def _end_column(
     table: pa.Table, column: str, name: str, faults: dict[int, ClientError]
 ) -> pa.Array:
+    given = _given(table, column, None)
+    if pa.types.is_string(given.type) and not given.null_count:
+        return given
     made: list[str | None] = []
-    for at, value in enumerate(_given(table, column, None).to_pylist()):
+    for at, value in enumerate(given.to_pylist()):
         try:
             made.append(_end(value, name))
         except InputError as error:

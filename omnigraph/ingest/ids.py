@@ -5,16 +5,20 @@ A key always spells the same id; an id that is given with a key must be exactly 
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import ClientError, InputError
-from omnigraph.ids import new_ulid
+from omnigraph.ids import new_ulid, reserve_ulids
 from omnigraph.lang.schema.catalog import Node
 from omnigraph.lang.schema.ir import SchemaIR, key_order
 from omnigraph.values import PropertyType, ScalarType, entity_id, spell_float
 
 Fault = Callable[[int, ClientError], object]
+_ALPHABET = np.frombuffer(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", np.uint8)
+_LOW_BITS = 50  # ten digits of five bits
+_LOW = (1 << _LOW_BITS) - 1
 _WHOLE = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
 
 
@@ -48,7 +52,27 @@ def spelled(kind: PropertyType, column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 def given_ids(values: Sequence[object], fault: Fault) -> pa.Array:
     """Ids as they were given, made where none was; what is no text is told."""
+    if all(one is None for one in values):
+        return made_ids(len(values))
     return pa.array([_given(at, value, fault) for at, value in enumerate(values)], pa.string())
+
+
+def made_ids(count: int) -> pa.Array:
+    """Fresh ULIDs, one greater than the other.
+
+    >>> first, second = made_ids(2).to_pylist()
+    >>> len(first), first < second
+    (26, True)
+    """
+    start = reserve_ulids(count)
+    low = (start & _LOW) + np.arange(count, dtype=np.int64)
+    high = [start >> _LOW_BITS, (start >> _LOW_BITS) + 1]  # the low part may run over, once
+    upper = np.array([[number >> 5 * at & 31 for at in range(15, -1, -1)] for number in high])
+    lower = low[:, None] >> (5 * np.arange(9, -1, -1)) & 31
+    digits = np.concatenate([upper[low >> _LOW_BITS], lower], axis=1)
+    offsets = pa.array(np.arange(0, 26 * count + 1, 26, dtype=np.int32))
+    text = pa.py_buffer(_ALPHABET[digits].tobytes())
+    return pa.StringArray.from_buffers(count, offsets.buffers()[1], text)
 
 
 def agree(canonical: pa.Array, values: Sequence[object], fault: Fault) -> None:

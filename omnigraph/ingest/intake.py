@@ -56,7 +56,8 @@ class Shelf:
     def add(self, line: int, data: Record, ends: tuple[str, str] | None = None) -> None:
         """Take one record; `data` has declared properties and perhaps an id."""
         self.count += 1
-        within(f"entities for {table_key(self.type)}", self.count, self.limits.rows)
+        if self.limits.rows is not None:
+            within(f"entities for {table_key(self.type)}", self.count, self.limits.rows)
         self.waiting.append(data)
         self.lines.append(line)
         if ends is not None:
@@ -106,7 +107,8 @@ class Shelf:
         if isinstance(self.type, Node) and self.type.key is not None:
             self.made = False
             ids = key_ids(self.ir, self.type, rows, fault)
-            agree(ids, given, fault)
+            if any(one is not None for one in given):
+                agree(ids, given, fault)
             return ids
         self.made = self.made and all(one is None for one in given)
         return given_ids(given, fault)

@@ -53,8 +53,8 @@ def parse_line(line: bytes, limits: LoadLimits) -> Any:
         raise InputError(reason=f"malformed JSON: {error.msg} at column {error.colno}") from None
     if record is None:
         raise InputError(reason="expected one JSON object, got null")
-    if line.count(b":") != _members(record):
-        _check_members(line, record)
+    if line.count(b":") != _members(record) and not _accounted(line, record):
+        _check_members(line)
     return record
 
 
@@ -75,32 +75,35 @@ def _members(record: Any) -> int:
     return len(record) + (len(data) if type(data) is dict else 0)
 
 
-def _check_members(line: bytes, record: Any) -> None:
-    """Refuse a member that is given twice.
+def _accounted(line: bytes, record: Any) -> bool:
+    """Whether every colon of a usual record is that of a member or stands in a text.
 
     Each member has one colon outside of strings. Without escapes, the colons of a line are those
     of its members and those inside its strings: if what was read accounts for all, none was lost.
     """
-    if b"\\" not in line and line.count(b":") == _colons(record):
-        return
+    if b"\\" in line or type(record) is not dict:
+        return False
+    count = len(record)
+    for value in record.values():
+        if type(value) is str:
+            count += value.count(":")
+        elif type(value) is dict:
+            count += len(value)
+            for one in value.values():
+                if type(one) is str:
+                    count += one.count(":")
+    return count == line.count(b":")
+
+
+def _check_members(line: bytes) -> None:
+    """Refuse a member that is given twice, at any depth."""
     try:
         json.loads(line, object_pairs_hook=_distinct)
     except _TwiceError as twice:
-        raise InputError(
-            reason=f"member '{twice.name}' is given twice", member=twice.name
-        ) from None
+        reason = f"member '{twice.name}' is given twice"
+        raise InputError(reason=reason, member=twice.name) from None
     except RecursionError:
         raise InputError(reason="the JSON is nested too deeply") from None
-
-
-def _colons(value: Any) -> int:
-    if type(value) is str:
-        return value.count(":")
-    if type(value) is dict:
-        return len(value) + sum(_colons(k) + _colons(v) for k, v in value.items())
-    if type(value) is list:
-        return sum(map(_colons, value))
-    return 0
 
 
 class _TwiceError(Exception):

@@ -12,7 +12,6 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 FRESH = -1  # certainly new: nobody else can know the id
 UNKNOWN = -2  # to be looked up
@@ -25,17 +24,19 @@ Addresses = npt.NDArray[np.uint64]
 class TableDelta:
     """The change of one table.
 
-    `versions` are all rows written, in order: of one id the last counts, and earlier ones must
-    still obey the rules of a row. `lines` says where each stood in the input. `row_ids` and
-    `addresses` belong to the rows that count: those of the stored row each replaces, or `FRESH`,
-    or `UNKNOWN`. `removed` are stored rows that go (id, `_rowid`, `_rowaddr`, of edges also src
-    and dst); `previous` are the old copies of replaced edges. `whole`: nothing else stays.
-    `strict`: an id that exists is a conflict. `records`: the versions are records of one input,
+    `versions` are all rows written, in order: of one id the last counts, at the places `latest`,
+    and earlier ones must still obey the rules of a row. `lines` says where each stood in the
+    input. `row_ids` and `addresses` belong to the rows that count: those of the stored row each
+    replaces, or `FRESH`, or `UNKNOWN`. `removed` are stored rows that go (id, `_rowid`,
+    `_rowaddr`, of edges also src and dst); `previous` are the old copies of replaced edges.
+
+    `whole`: nothing else stays. `strict`: an id that exists is a conflict. `records`: the versions are records of one input,
     none of which may repeat a key. `judged`: the rules of a row were applied to every version.
     """
 
     key: str
     versions: pa.Table
+    latest: Positions
     row_ids: Positions
     addresses: Addresses
     lines: Positions | None = None
@@ -45,11 +46,6 @@ class TableDelta:
     strict: bool = False
     records: bool = False
     judged: bool = False
-
-    @cached_property
-    def latest(self) -> Positions:
-        """Where in `versions` the rows stand that count."""
-        return _last_of_each(self.versions["id"])
 
     @cached_property
     def rows(self) -> pa.Table:
@@ -120,13 +116,14 @@ def written(
     ['b', 'a']
     """
     whole = mode == "replace"
-    count = len(_last_of_each(versions["id"]))
-    row_ids = np.full(count, FRESH if whole or mode == "fresh" else UNKNOWN, np.int64)
+    latest = last_of_each(versions["id"])
+    origin = FRESH if whole or mode == "fresh" else UNKNOWN
     return TableDelta(
         key,
         versions,
-        row_ids,
-        np.zeros(count, np.uint64),
+        latest,
+        np.full(len(latest), origin, np.int64),
+        np.zeros(len(latest), np.uint64),
         lines,
         whole=whole,
         strict=mode == "insert",
@@ -134,9 +131,9 @@ def written(
     )
 
 
-def _last_of_each(ids: pa.ChunkedArray) -> Positions:
+def last_of_each(ids: pa.ChunkedArray) -> Positions:
     """Where each id stands last."""
-    if len(ids) < 2 or pc.count_distinct(ids).as_py() == len(ids):
+    if len(ids) < 2 or len(ids.unique()) == len(ids):
         return np.arange(len(ids), dtype=np.int64)
     numbered = pa.table({"id": ids, "at": np.arange(len(ids), dtype=np.int64)})
     last = numbered.group_by("id", use_threads=False).aggregate([("at", "max")])["at_max"]

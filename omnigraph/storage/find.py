@@ -18,6 +18,7 @@ from .blobs import is_blob
 from .table import Table
 
 _ASKED = 256  # values that are always asked for
+_PIECE = 1 << 20  # rows that are tested together
 _SHARE = 50  # rows that can be scanned in the time one more value takes to be asked for
 ROW_ID, ADDRESS = "_rowid", "_rowaddr"
 
@@ -123,16 +124,23 @@ def _scanner(
 def _sieve(
     table: Table, where: Mapping[str, pa.Array], columns: Sequence[str], places: bool
 ) -> pa.Table:
-    """Scan, and keep what matches: memory holds the rows that are found, not those that are not."""
+    """Scan, and keep what matches: memory holds a large piece and the rows that are found."""
     wanted = list(dict.fromkeys([*columns, *where]))
-    kept = [_matching(one, where) for one in batches(table, wanted, places=places)]
-    named = [*columns, *((ROW_ID, ADDRESS) if places else ())]
-    if not kept:
-        return read(table, columns, pc.scalar(False), places=places)
-    return pa.Table.from_batches(kept).select(named)
+    kept, piece, held = [read(table, wanted, pc.scalar(False), places=places)], [], 0
+    for one in batches(table, wanted, places=places):
+        piece.append(one)
+        held += one.num_rows
+        if held > _PIECE:
+            kept.append(_matching(piece, where))
+            piece, held = [], 0
+    if piece:
+        kept.append(_matching(piece, where))
+    return pa.concat_tables(kept).select([*columns, *((ROW_ID, ADDRESS) if places else ())])
 
 
-def _matching(batch: pa.RecordBatch, where: Mapping[str, pa.Array]) -> pa.RecordBatch:
+def _matching(piece: list[pa.RecordBatch], where: Mapping[str, pa.Array]) -> pa.Table:
+    """The rows of a piece that match; each test makes a table of its values first, hence pieces."""
+    rows = pa.Table.from_batches(piece)
     for name, values in where.items():
-        batch = batch.filter(pc.is_in(batch.column(name), value_set=values, skip_nulls=True))
-    return batch
+        rows = rows.filter(pc.is_in(rows[name], value_set=values, skip_nulls=True))
+    return rows

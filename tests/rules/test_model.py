@@ -1,7 +1,7 @@
 """The evaluator against a model on dictionaries: the same rules broken, for random changes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -171,10 +171,7 @@ def delta(before: Image, change: Mapping[str, Change]) -> Delta:
         names = ["id", "src", "dst"] if key in ENDS else ["id"]
         gone = pa.array(sorted(one.removed), pa.string())
         removed = memory.find(key, {"id": gone}, names, places=True)
-        tables[key] = TableDelta(
-            key, made.versions, made.row_ids, made.addresses,
-            removed=removed, whole=made.whole, strict=made.strict,
-        )  # fmt: skip
+        tables[key] = replace(made, removed=removed)
     return Delta(tables)
 
 
