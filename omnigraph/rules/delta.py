@@ -30,8 +30,9 @@ class TableDelta:
     replaces, or `FRESH`, or `UNKNOWN`. `removed` are stored rows that go (id, `_rowid`,
     `_rowaddr`, of edges also src and dst); `previous` are the old copies of replaced edges.
 
-    `whole`: nothing else stays. `strict`: an id that exists is a conflict. `records`: the versions are records of one input,
-    none of which may repeat a key. `judged`: the rules of a row were applied to every version.
+    `whole`: nothing else stays. `strict`: an id that exists is a conflict. `records`: the versions
+    are records of one input, none of which may repeat a key. `judged`: the rules of a row were
+    applied to every version.
     """
 
     key: str
