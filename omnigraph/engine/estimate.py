@@ -8,6 +8,7 @@ from typing import Any
 from omnigraph.lang.query import plan
 
 from .context import Context
+from .physical import Alone, Linked
 
 _EQUAL, _RANGE = 0.01, 0.3  # the share of rows that a test is expected to keep
 
@@ -21,11 +22,11 @@ def estimate(context: Context, operator: Any, rows: float) -> float:
             rows *= held * _share(operator.filters)
         case plan.Expand():
             rows *= _fan_out(context, operator) * _share(operator.target_filters)
-        case plan.Close():
+        case plan.Close() | Linked():
             rows *= _EQUAL
         case plan.Filter():
             rows *= _share((operator.predicate,))
-        case plan.AntiJoin():
+        case plan.AntiJoin() | Alone():
             rows *= 0.5
     return rows  # a lookup by key finds one node, an `optional` loses nothing
 

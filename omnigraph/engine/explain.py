@@ -18,7 +18,7 @@ from omnigraph.values.coerce import Mode
 from .context import Context, Measured
 from .estimate import estimate
 from .limits import Limits
-from .physical import Alone, KeyScan, Linked, Weigh
+from .physical import Alone, Forget, KeyScan, Linked, Weigh
 from .run import bind, execute, start
 
 
@@ -105,25 +105,26 @@ def _lines(context: Context, what: plan.ReadPlan) -> Iterator[Line]:
 
 def _flat(operators: Sequence[Any], depth: int) -> Iterator[tuple[int, Any]]:
     for one in operators:
+        if isinstance(one, Forget):
+            continue  # it changes no row
         yield depth, one
         if isinstance(one, plan.AntiJoin | plan.LeftJoin):
             yield from _flat(one.inner, depth + 1)
 
 
 def _text(operator: Any) -> str:
-    if isinstance(operator, KeyScan):
-        members = ", ".join(f"{name} = {value_text(value)}" for name, _, value in operator.key)
-        return f"look up ${operator.scan.variable}: {operator.scan.type_name} by {members}"
-    if isinstance(operator, Linked):
-        sign = "no edge" if operator.negated else "an edge"
-        return f"test for {sign} to ${operator.right}: {operator_text(operator.walk)}"
-    if isinstance(operator, Alone | Weigh):
-        how = "without neighbours" if isinstance(operator, Alone) else "counted only"
-        return f"{how}: {operator_text(operator.walk)}"
-    try:
-        return operator_text(operator)
-    except TypeError:
-        return type(operator).__name__
+    match operator:
+        case KeyScan():
+            members = ", ".join(f"{name} = {value_text(value)}" for name, _, value in operator.key)
+            return f"look up ${operator.scan.variable}: {operator.scan.type_name} by {members}"
+        case Linked():
+            word = "unlinked" if operator.negated else "linked"
+            return f"{word} ${operator.right}: {operator_text(operator.walk)}"
+        case Alone():
+            return f"without any: {operator_text(operator.walk)}"
+        case Weigh():
+            return f"count only: {operator_text(operator.walk)}"
+    return operator_text(operator)
 
 
 def _tail(what: plan.ReadPlan) -> Iterator[str]:

@@ -15,7 +15,7 @@ from .expand import expand
 from .filter import keep
 from .join import anti_join, close, left_join
 from .link import alone, linked, weigh
-from .physical import Alone, KeyScan, Linked, Weigh
+from .physical import Alone, Forget, KeyScan, Linked, Weigh
 from .rows import Rows
 from .scan import key_scan, node_scan
 
@@ -55,6 +55,10 @@ def _left_join(context: Context, rows: Rows, operator: plan.LeftJoin) -> Rows:
     return left_join(context, rows, operator, run_operators)
 
 
+def _forget(context: Context, rows: Rows, operator: Forget) -> Rows:
+    return rows.only(name for name in rows.bindings if name not in operator.names)
+
+
 _OPERATORS: dict[type, Operate] = {
     plan.NodeScan: node_scan,
     KeyScan: key_scan,
@@ -66,4 +70,5 @@ _OPERATORS: dict[type, Operate] = {
     Linked: linked,
     Alone: alone,
     Weigh: weigh,
+    Forget: _forget,
 }

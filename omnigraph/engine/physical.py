@@ -48,4 +48,11 @@ class Weigh:
     walk: plan.Expand
 
 
-Physical = plan.Operator | KeyScan | Linked | Alone | Weigh
+@record
+class Forget:
+    """Drop variables that nobody asks for any more."""
+
+    names: tuple[str, ...]
+
+
+Physical = plan.Operator | KeyScan | Linked | Alone | Weigh | Forget

@@ -1,0 +1,70 @@
+"""Drops variables as soon as nobody asks for them any more, so that no row carries them on.
+
+Only groups let go of variables: the order of plain rows is decided by the ids of all of them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from omnigraph.engine.physical import Alone, Forget, KeyScan, Linked, Weigh
+from omnigraph.lang.query import plan
+from omnigraph.lang.query.free import needed_by, variables_of
+from omnigraph.lang.schema.ir import SchemaIR
+
+
+def forget(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
+    """The plan with its variables dropped after their last use."""
+    if not what.aggregated or _needs_all(what):
+        return what
+    values = [one.value for one in what.columns] + [one.value for one in what.order]
+    wanted = frozenset(name for value in values for name in variables_of(value))
+    operators: Any = tuple(_dropping(what.operators, wanted))
+    return replace(what, operators=operators)
+
+
+def _needs_all(what: plan.ReadPlan) -> bool:
+    """Groups without an order stand in that of their first rows; lists keep the order of rows."""
+    values = [one.value for one in what.columns] + [one.value for one in what.order]
+    keys = [one for one in what.columns if not isinstance(one.value, plan.Aggregate)]
+    lists = any(isinstance(one, plan.Aggregate) and one.function == "collect" for one in values)
+    return lists or (bool(keys) and not what.order)
+
+
+def _dropping(operators: Sequence[Any], wanted: frozenset[str]) -> Iterator[Any]:
+    there: set[str] = set()
+    for at, one in enumerate(operators):
+        yield one
+        there |= _made(one)
+        if isinstance(one, plan.Close):
+            there.discard(one.left)  # it is gone already
+        needed = wanted.union(*map(_read, operators[at + 1 :]))
+        gone = there - needed
+        if gone:
+            there -= gone
+            yield Forget(tuple(sorted(gone)))
+
+
+def _made(operator: Any) -> set[str]:
+    match operator:
+        case plan.NodeScan():
+            return {operator.variable}
+        case KeyScan():
+            return {operator.scan.variable}
+        case plan.Expand():
+            names = (operator.target, operator.edge_variable)
+            return {name for name in names if name is not None}
+        case plan.LeftJoin():
+            return set(operator.introduced)
+    return set()
+
+
+def _read(operator: Any) -> frozenset[str]:
+    match operator:
+        case KeyScan():
+            return frozenset()
+        case Linked():
+            return frozenset({operator.walk.source, operator.right})
+        case Alone() | Weigh():
+            return frozenset({operator.walk.source})
+    return needed_by((operator,))
