@@ -42,6 +42,8 @@ from tests.rig.writes import rewrite, write
 FORMS = ("loaded", "indexed", "worn", "compacted", "branch")
 MODES = ("csr", "indexed")
 QUIET = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large)
+# By seed: queries drawn bit by bit turn out too simple to find anything.
+SEEDS = st.integers(0, 2**32 - 1)
 
 # What the oracle has no opinion about, and what only writes have.
 SEARCHES = {"call", "text_match"}
@@ -49,7 +51,7 @@ WRITES = {"write", "insert", "update", "delete", "assignment"}
 WRITES |= {"row_comparison", "row_membership", "row_is_null", "row_is_not_null"}
 
 
-@dataclass
+@dataclass(repr=False)
 class Shelf:
     """Random graphs by their number, in all forms, with their oracles."""
 
@@ -170,17 +172,17 @@ def count(hits: Counter[str], text: str) -> None:
     parse_declarations(parsing._language(Counting(source)), source)
 
 
-@settings(max_examples=60, suppress_health_check=QUIET)
+@settings(max_examples=150, suppress_health_check=QUIET)
 @given(
     number=st.integers(0, 2),
-    dice=st.randoms(use_true_random=False),
+    seed=SEEDS,
     form=st.sampled_from(FORMS),
     mode=st.sampled_from(MODES),
 )
 def test_every_form_of_a_graph_answers_as_the_oracle_does(
-    shelf: Shelf, number: int, dice: Random, form: str, mode: str
+    shelf: Shelf, number: int, seed: int, form: str, mode: str
 ) -> None:
-    query, wanted = written(dice, shelf.oracle(number))
+    query, wanted = written(Random(seed), shelf.oracle(number))
     compare(shelf, number, form, mode, query, wanted)
     compare(shelf, number, "loaded", MODES[mode == "csr"], query, wanted)
 
@@ -194,10 +196,10 @@ def test_many_queries_on_all_forms_of_many_graphs(
     hits: Counter[str] = Counter()
 
     @settings(max_examples=1500, suppress_health_check=QUIET)
-    @given(number=st.integers(0, 11), dice=st.randoms(use_true_random=False))
-    def run(number: int, dice: Random) -> None:
+    @given(number=st.integers(0, 11), seed=SEEDS)
+    def run(number: int, seed: int) -> None:
         number = 2 * number + half
-        query, wanted = written(dice, shelf.oracle(number))
+        query, wanted = written(Random(seed), shelf.oracle(number))
         count(hits, query.text)
         for form in FORMS:
             for mode in MODES:
