@@ -109,12 +109,21 @@ class Lists:
         values = self.values[ranges(begins[first:last], lengths)]
         if passes is not None:
             chosen = passes.take(values, mode="clip")
-            values = values[chosen]
+            values = np.compress(chosen, values)
             sums = np.zeros(len(chosen) + 1, np.int64)
             np.cumsum(chosen, out=sums[1:])
             ends = np.cumsum(lengths, dtype=np.int64)
             lengths = sums[ends] - sums[ends - lengths]
         return np.repeat(np.arange(first, last, dtype=np.int64), lengths), _wide(values)
+
+    def thinned(self, passes: Mask) -> "Lists":
+        """The same lists with only the values that pass; see `of`."""
+        chosen = np.empty(len(self.values), np.bool_)
+        for at in range(0, len(chosen), _BLOCK):
+            passes.take(self.values[at : at + _BLOCK], out=chosen[at : at + _BLOCK], mode="clip")
+        sums = np.zeros(len(chosen) + 1, np.int32 if len(chosen) < 1 << 31 else np.int64)
+        np.cumsum(chosen, out=sums[1:])
+        return Lists(sums[self.starts], np.compress(chosen, self.values))
 
     def union(self, rows: Ids) -> Array:
         """The lists of the rows, one after the other; whose they are is not told."""

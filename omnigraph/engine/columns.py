@@ -46,6 +46,8 @@ class HotColumn:
         """The values of rows; null for null."""
         if self.codes is not None:
             return self.values.take(pa.array(self.index(rows)))
+        if _all_of(rows, len(self.values)):
+            return self.values
         missing = rows < 0
         if missing.any():
             return self.values.take(pa.array(np.where(missing, 0, rows), mask=missing))
@@ -56,8 +58,8 @@ class HotColumn:
         codes = self.codes if self.codes is not None else np.empty(0, np.int64)
         if len(codes) == 0:
             return np.full(len(rows), len(self.values) - 1, np.int64)
-        if len(rows) == len(codes) and rows[0] == 0 and bool((rows[1:] > rows[:-1]).all()):
-            return codes.astype(np.int64)  # all rows, in order
+        if _all_of(rows, len(codes)):
+            return codes.astype(np.int64)
         found = codes[rows].astype(np.int64)
         found[rows < 0] = len(self.values) - 1
         return found
@@ -91,6 +93,11 @@ class Ranks:
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return int(self.ids.nbytes) + self.rows.nbytes + self.places.nbytes
+
+
+def _all_of(rows: Ids, count: int) -> bool:
+    """Whether these are all rows of a column, in order."""
+    return len(rows) == count and count > 0 and rows[0] == 0 and bool((rows[1:] > rows[:-1]).all())
 
 
 def hot_columns(

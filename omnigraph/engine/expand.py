@@ -10,7 +10,7 @@ import numpy as np
 
 from omnigraph.lang.query import plan
 
-from .adjacency import Adjacency, distinct_pairs
+from .adjacency import Adjacency, OneWay, distinct_pairs
 from .context import Context
 from .filter import keep
 from .neighbours import adjacency
@@ -19,6 +19,7 @@ from .scan import row_ids
 
 _DENSE = 16  # a table of all row ids up to so many times the pairs is quicker than sorting
 _MOST = 2  # beyond half of all nodes, all are tested at once
+_WHOLE = 4  # a walk along one edge in so many sees most of them
 _PAIR = 40  # bytes at most for a pair while it is made: positions, places, neighbours
 
 
@@ -63,6 +64,12 @@ def reached(
         passes = None
         if tested and many > context.count(f"node:{op.target_type}") // _MOST:
             tested, passes = False, _passes(context, op)
+            thin = [_thin(context, one, passes, many) for one in ways]
+            passes = (
+                passes if any(one is two for one, two in zip(thin, ways, strict=True)) else None
+            )
+            ways = thin
+            many = sum(int(one.degrees(start).sum()) for one in ways)
         pairs = _step(context, ways, start, many, passes)
     else:
         distinct, places = np.unique(start, return_inverse=True)
@@ -83,6 +90,20 @@ def _passes(context: Context, op: plan.Expand) -> Mask:
     found = np.zeros(int(rows.max()) + 2 if len(rows) else 1, np.bool_)
     found[rows] = True
     return found
+
+
+def _thin(context: Context, way: Adjacency, passes: Mask, many: int) -> Adjacency:
+    """Lists of what passes, when a walk sees most edges: the next one often asks for the same."""
+    if not isinstance(way, OneWay) or many * _WHOLE < len(way.lists.values):
+        return way
+    made: list[tuple[OneWay, Mask, OneWay]] = context.ways.setdefault("thinned", [])
+    for whole, same, thin in made:
+        if whole is way and np.array_equal(same, passes):
+            return thin
+    context.meter.charge(len(way.lists.values) * 9)
+    thin = OneWay(way.lists.thinned(passes))
+    made.append((way, passes, thin))
+    return thin
 
 
 def _step(
