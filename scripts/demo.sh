@@ -45,19 +45,49 @@ if [[ $status -ne 1 ]]; then
     exit 1
 fi
 
-heading '6. A graph is made, branched and copied' \
-    'In open files. A branch is made at once, whatever the graph holds.'
+heading '6. A graph is made and filled' \
+    'In open files. One load is one commit: all of it, or nothing.'
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 graph=$scratch/library.omni
-run() { show "omnigraph ${*//$scratch\//}"; omnigraph --quiet "$@" | sed "s|$scratch/||g"; }
+quoted() { for word in "$@"; do [[ $word == *[[:space:]{}]* ]] && word="'$word'"; printf ' %s' "$word"; done; }
+run() { show "omnigraph$(quoted "${@//$scratch\//}")"; omnigraph --quiet "$@" | sed "s|$scratch/||g"; }
 run init --schema "$library/schema.pg" "$graph"
+show "cat $library/data/*.ndjson | omnigraph load library.omni --data - --mode append"
+cat "$library"/data/*.ndjson | omnigraph --quiet load "$graph" --data - --mode append
+
+heading '7. It answers' \
+    'Named queries with typed parameters, from a file, as a table.'
+queries=$library/queries.gq
+run query most_cited --query "$queries" --params '{"n": 5}' --store "$graph" --max-width 48
+run query reviewers_for --query "$queries" --params '{"doi": "10.5555/lib.2026.00200", "n": 3}' \
+    --store "$graph"
+
+heading '8. It changes on a branch' \
+    'A branch is made at once, whatever the graph holds. A wrong change has no effect.'
 run branch create review/spring --uri "$graph"
-run branch list --uri "$graph"
-run commit list "$graph"
-run copy "$graph" "$scratch/copy.omni"
-run branch list --uri "$scratch/copy.omni"
+run mutate accept --query "$queries" --store "$graph" --branch review/spring --as ada \
+    --params '{"doi": "10.5555/lib.2026.00200", "on": "2026-06-01", "pages": 12}' -m 'It appeared'
+show "omnigraph mutate -e 'insert Topic { slug: \"No Spaces\", name: \"x\" }' --store library.omni"
+status=0
+omnigraph --quiet mutate -e 'insert Topic { slug: "No Spaces", name: "x" }' --store "$graph" || status=$?
+if [[ $status -ne 1 ]]; then
+    echo "expected exit code 1, got $status" >&2
+    exit 1
+fi
+
+heading '9. It remembers' \
+    'Every commit stays readable. Main, the branch, and main before it was filled:'
+run commit list "$graph" --branch review/spring
+status_of="match { \$p: Paper { doi: \"10.5555/lib.2026.00200\" } } return { \$p.status, \$p.pages }"
+run query -e "$status_of" --store "$graph"
+run query -e "$status_of" --store "$graph" --branch review/spring
+before=$(omnigraph commit list "$graph" --json | python -c \
+    'import json, sys; print(json.load(sys.stdin)["commits"][1]["graph_commit_id"])')
+show "omnigraph query -e 'match { … } return { count(\$p) as papers }' --store library.omni --snapshot $before"
+omnigraph query -e 'match { $p: Paper } return { count($p) as papers }' --store "$graph" \
+    --snapshot "$before"
 
 heading 'Not built yet' \
-    'The query engine, merges and the Spark pipeline come next.'
-echo 'Read on: README.md, docs/tutorial/README.md, ARCHITECTURE.md'
+    'Merges, diffs, schema changes on stored data, the Spark pipeline and the server come next.'
+echo 'Read on: README.md, docs/tutorial/README.md, docs/reference/python.md, ARCHITECTURE.md'
