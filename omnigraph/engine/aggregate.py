@@ -63,7 +63,7 @@ def _folded(
     Worth it when few values repeat: then all that follows looks at pairs, not at rows.
     """
     index, many = argument.index, len(argument.values)
-    if index is None or groups.count * many * _WORTH > len(index):
+    if index is None or len(index) == 0 or groups.count * many * _WORTH > len(index):
         return argument, groups, weights
     if weights is not None and int(weights.max()) * len(weights) >= _EXACT:
         return argument, groups, weights

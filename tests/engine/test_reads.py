@@ -138,6 +138,14 @@ GROUPS: list[tuple[str, list[tuple[Any, ...]]]] = [
     ),
     ("match { $p: Person } return { count(distinct $p.age) as n }", [(2,)]),
     (
+        "match { $p: Person $p.age > 99 $p knows $q } return { count($q) as n, sum($p.age) as s }",
+        [(0, None)],
+    ),
+    (
+        "match { $p: Person $p knows $q } return { count($q) as n, sum($p.age) as s }",
+        [(5, 30 + 25 + 25 + 30)],
+    ),
+    (
         "match { $p: Person } return { $p.age, collect($p.name) as names }",
         [(30, ["Ann", "Dee"]), (25, ["Bob"]), (None, ["Cyd"])],
     ),
