@@ -56,6 +56,10 @@ def read_manifest(store: Store, ulid: str = layout.MAIN, version: int | None = N
     try:
         return Opened(from_rows(cell.rows(READ)), cell)
     except (OSError, ValueError) as error:
+        if version is None and cells.newest(cell) != cell.version:
+            return read_manifest(
+                store, ulid
+            )  # replaced, and its rows cleaned up, since it was opened
         failure = storage_failure(error, effect="none")
         raise failure if not store.root.local else _damaged(location, failure) from error
 

@@ -105,19 +105,24 @@ class Store:
         return held
 
     def _load(self, location: str, **how: Any) -> Any:
-        try:
-            return lance.dataset(self.root.at(location), storage_options=self.options, **how)
-        except (OSError, ValueError) as error:
-            # Lance says the same to an absent table and to a store that gives no answer.
-            if not self._there(location, how.get("version")):
-                raise AbsentError(f"{location} is not there") from error
-            raise storage_failure(error, effect="none") from error
+        seen: str | None = None
+        while True:
+            try:
+                return lance.dataset(self.root.at(location), storage_options=self.options, **how)
+            except (OSError, ValueError) as error:
+                # Lance says the same to an absent table and to a store that gives no answer.
+                found = self._listed(location, how.get("version"))
+                if not found:
+                    raise AbsentError(f"{location} is not there") from error
+                # It lists, then reads: what was newest may be replaced and cleaned up in between.
+                if how or min(found) == seen:
+                    raise storage_failure(error, effect="none") from error
+                seen = min(found)
 
-    def _there(self, location: str, version: int | None) -> bool:
+    def _listed(self, location: str, version: int | None) -> set[str]:
+        """The names of all versions, the newest first by name, or of one."""
         found = {one.name for one in self.objects.list(f"{location}/_versions")}
-        if version is None:
-            return bool(found)
-        return not found.isdisjoint(version_names(location, version))
+        return found if version is None else found & version_names(location, version)
 
     def sync(self, *names: str) -> None:
         """Make written files and their names survive a power loss (local disk only)."""

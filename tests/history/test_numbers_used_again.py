@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import lance
 import pytest
 
 from omnigraph.history.line import Line
@@ -115,3 +116,35 @@ def test_a_repeated_key_is_answered_although_what_the_handle_knows_was_removed(r
     write(apart(root), append({"b": 1}))
     clean(line, line.base().version + 1)
     assert write(line, append({"a": 1}), signature=key) == first
+
+
+def test_who_opens_a_version_that_is_replaced_and_removed_meanwhile_reads_the_next(
+    root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line, real, opened = apart(root), lance.dataset, list[int]()
+    line.base()
+
+    def dataset(uri: str, **how: Any) -> Any:
+        if uri.endswith("__manifest") and len(opened) < 3:
+            opened.append(1)
+            write(line, append({f"o{len(opened)}": 1}))
+            raise ValueError("Not found: the version that was listed")
+        return real(uri, **how)
+
+    monkeypatch.setattr(lance, "dataset", dataset)
+    assert len(read_manifest(open_store(root)).state.tail) == 4
+
+
+def test_nor_is_one_damaged_whose_rows_are_gone(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    line, real = apart(root), cell.Cell.rows
+    line.base()
+
+    def rows(one: cell.Cell, columns: Any) -> Any:
+        if one.version == 1:
+            write(line, append({"a": 1}))
+            for name in cell.files_of(one):
+                Path(root, name).unlink()
+        return real(one, columns)
+
+    monkeypatch.setattr(cell.Cell, "rows", rows)
+    assert read_manifest(open_store(root)).version == 2
