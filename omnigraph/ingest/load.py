@@ -33,6 +33,7 @@ from .limits import LoadLimits
 from .ndjson import read_lines
 from .problem import Problem, Problems
 from .stage import stage
+from .unchanged import without_unchanged
 
 LoadMode = Literal["append", "merge", "overwrite"]
 OnError = Literal["raise", "report"]
@@ -168,6 +169,8 @@ def _prepare(
         problems.raise_first()
     if problems.found:
         return None
+    if parsed.mode == "merge":
+        delta = without_unchanged(delta, lookup)
     needs = (SameSchema(schema), *lookup.requirements)
     return stage(txn, delta, "load", needs)
 

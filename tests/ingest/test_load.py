@@ -156,6 +156,32 @@ def test_an_input_without_records_is_no_commit(world: World) -> None:
     assert world.head == before
 
 
+def test_a_merge_writes_only_what_changes(make: Callable[[str], World]) -> None:
+    world = make("node N { k: String @key  f: F64?  v: Vector(2)?  l: [String]?  b: Blob? }")
+    rows: list[dict[str, Any]] = [
+        {"k": "a", "f": 0.0, "v": [1, 2], "l": ["x", ""], "b": "base64:aGk="},
+        {"k": "b"},
+    ]
+    world.load({"N": rows}, "merge")
+    before = world.head
+    done = world.load({"N": rows}, "merge")
+    assert (done.commit, done.nodes, world.head) == (None, {"N": 2}, before)
+    for name, value in (("f", -0.0), ("v", [1, 3]), ("l", ["x"]), ("b", "base64:"), ("f", None)):
+        rows[0][name] = value
+        commit = world.load({"N": rows}, "merge").commit
+        assert commit is not None
+        assert commit.tables["node:N"] is not None
+    assert [one["id"] for one in world.rows("node:N")] == ["a", "b"]
+    assert world.rows("node:N")[0]["b"] == b""
+
+
+def test_both_zeros_are_one_value(make: Callable[[str], World]) -> None:
+    world = make("node N { f: F64? @unique }")
+    world.load({"N": [{"f": -0.0}]})
+    with pytest.raises(UniqueViolation, match="value '0'"):
+        world.load({"N": [{"f": 0.0}]})
+
+
 def test_a_moved_edge_is_missed_at_its_old_source(world: World) -> None:
     world.do('insert Slot { room: "r", day: date("2024-01-01") }')
     hosts = {"edge": "Hosts", "from": "ann", "to": '["19723","r"]', "data": {"id": "h"}}
