@@ -13,6 +13,7 @@ PAGES = (
     "docs/tutorial/README.md",
     "docs/how-to/README.md",
     "docs/reference/json.md",
+    "docs/reference/python.md",
 )
 
 
