@@ -43,6 +43,8 @@ class Known:
         """Whether all these columns of all these rows are in here."""
         if any(name not in self.table.column_names for name in names):
             return False
+        if ids is self.ids or (len(ids) == 1 and len(self.ids) == 1 and ids[0] == self.ids[0]):
+            return True
         return bool(np.isin(ids[ids != NULL], self.ids).all())
 
 

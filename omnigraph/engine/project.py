@@ -5,6 +5,7 @@ are never read by a query.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,8 @@ from . import evaluate
 from .context import Context
 from .fetch import Column, RowSource, needs
 from .rows import NULL, Binding, Rows
+
+_KEPT = 512
 
 
 def result_schema(catalog: Catalog, columns: Sequence[plan.Column]) -> pa.Schema:
@@ -67,6 +70,22 @@ def columns_needed(catalog: Catalog, columns: Sequence[plan.Column]) -> set[Colu
     return found
 
 
+# By identity, as plans are kept: the columns of a prepared query are always the same object.
+_shapes: dict[tuple[int, int], tuple[Any, Any, pa.Schema, set[Column]]] = {}
+
+
+def _shape(catalog: Catalog, columns: Sequence[plan.Column]) -> tuple[pa.Schema, set[Column]]:
+    """The schema of a projection and the columns it reads, worked out once."""
+    key = (id(catalog), id(columns))
+    found = _shapes.get(key)
+    if found is None:
+        if len(_shapes) >= _KEPT:
+            _shapes.clear()
+        needed = columns_needed(catalog, columns)
+        found = _shapes[key] = (catalog, columns, result_schema(catalog, columns), needed)
+    return found[2], found[3]
+
+
 def project(
     context: Context,
     rows: Rows,
@@ -74,8 +93,8 @@ def project(
     scores: dict[plan.Ranking, pa.Array] | None = None,
 ) -> pa.Table:
     """The result columns of rows, each property read once."""
-    schema = result_schema(context.catalog, columns)
-    source = RowSource(context, rows).prefetch(columns_needed(context.catalog, columns))
+    schema, needed = _shape(context.catalog, columns)
+    source = RowSource(context, rows).prefetch(needed)
     arrays = []
     for column, field in zip(columns, schema, strict=True):
         if isinstance(column.value, plan.Score) and scores is not None:
