@@ -99,6 +99,10 @@ class Meter:
             self.entered = False
             _gate.release()
 
+    def __del__(self) -> None:
+        # A query that was given up half-way must not keep others out for ever.
+        self.leave()
+
 
 def _number(name: str, text: str) -> float:
     try:

@@ -19,9 +19,19 @@ from .values import values_of
 Key = Callable[[Ids, int | None], Numbers]
 """Numbers in the order wanted, for rows by position; with a bound, only so many need be right."""
 
+_ROW = 48  # bytes that sorting takes for each row
+
 
 def arrange(context: Context, count: int, keys: Sequence[Key], most: int | None = None) -> Ids:
     """Positions in order; with `most`, the first so many of them."""
+    context.meter.charge(count * _ROW)
+    try:
+        return _arranged(context, count, keys, most)
+    finally:
+        context.meter.release(count * _ROW)
+
+
+def _arranged(context: Context, count: int, keys: Sequence[Key], most: int | None) -> Ids:
     left: Ids = np.arange(0 if most == 0 else count)
     place: Codes | None = None
     for key in keys:

@@ -5,6 +5,7 @@ the snapshot, so that a score does not depend on what else a query asks for.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from omnigraph.storage import scan as storage
 from .codes import dense, entity_codes
 from .context import Context
 from .fetch import fetch
-from .rows import Binding, Rows
+from .neighbours import caches_of
+from .recall import root_name
+from .rows import Binding, Ids, Rows
 from .text import Tokens, analyse, tokenize
 
 Scores = npt.NDArray[np.float64]  # NaN where a row has none
@@ -43,12 +46,12 @@ def scores_of(context: Context, rows: Rows, ranking: plan.Ranking) -> Scores:
 
 def entity_scores(context: Context, binding: Binding, ranking: plan.Bm25 | plan.Nearest) -> Scores:
     """The score of each entity of a variable."""
-    column = fetch(context, binding, [ranking.field.name])[0]
     query = context.constant(ranking.query)
-    if query is None:
-        return np.full(len(column), np.nan)
+    if query is None or not binding.types:
+        return np.full(len(binding.ids), np.nan)
     if isinstance(ranking, plan.Bm25):
-        return bm25(context, binding.types, ranking.field.name, column, query)
+        return bm25(context, binding, ranking.field.name, query)
+    column = fetch(context, binding, [ranking.field.name])[0]
     metric = _metric(context, binding.types, ranking.field.name)
     return distances(column, _vector(context, ranking, query), metric)
 
@@ -63,41 +66,77 @@ def as_column(scores: Scores) -> pa.Array:
     return pa.array(scores, mask=np.isnan(scores))
 
 
-def bm25(context: Context, types: Sequence[str], name: str, texts: pa.Array, query: str) -> Scores:
+def bm25(context: Context, binding: Binding, name: str, query: str) -> Scores:
     """Okapi BM25 with k1 = 1.2 and b = 0.75; NaN for a text without any token of the query."""
     wanted = sorted(set(tokenize(query)))
-    corpus = [_corpus(context, key, name) for key in types]
-    count = sum(one.texts for one in corpus)
-    total = sum(len(one.codes) for one in corpus)
-    tokens = analyse(texts)
-    scores = np.zeros(len(texts))
-    hit = np.zeros(len(texts), np.bool_)
-    norm = _K1 * (1 - _B + _B * tokens.lengths() / max(total / max(count, 1), 1e-9))
-    for word in wanted:
-        holding = sum(_documents(one, word) for one in corpus)
-        rarity = np.log1p((count - holding + 0.5) / (holding + 0.5))
-        often = _frequencies(tokens, word)
-        scores += rarity * often * (_K1 + 1) / (often + norm)
-        hit |= often > 0
-    return np.where(hit, scores, np.nan)
-
-
-def _corpus(context: Context, key: str, name: str) -> Tokens:
-    """The tokens of all texts of a property; nulls are no texts."""
-    table = storage.scan(context.table(key), [name])
-    context.meter.charge(table.nbytes * 3)
-    found = analyse(table[name].drop_null().combine_chunks())
-    context.meter.release(table.nbytes * 3)
+    held = {key: _corpus(context, key, name) for key in binding.types}
+    count = sum(one.tokens.texts for one in held.values())
+    total = sum(len(one.tokens.codes) for one in held.values())
+    often = {word: {key: one.frequencies(word) for key, one in held.items()} for word in wanted}
+    mean = max(total / max(count, 1), 1e-9)
+    found = np.full(len(binding.ids), np.nan)
+    for key, corpus in held.items():
+        scores, hit = np.zeros(corpus.tokens.texts), np.zeros(corpus.tokens.texts, np.bool_)
+        norm = _K1 * (1 - _B + _B * corpus.tokens.lengths() / mean)
+        for word in wanted:
+            holding = sum(int(np.count_nonzero(one)) for one in often[word].values())
+            rarity = np.log1p((count - holding + 0.5) / (holding + 0.5))
+            scores += rarity * often[word][key] * (_K1 + 1) / (often[word][key] + norm)
+            hit |= often[word][key] > 0
+        own = np.flatnonzero(binding.of_type(key))
+        found[own] = corpus.of(np.where(hit, scores, np.nan), binding.ids[own])
     return found
 
 
-def _frequencies(tokens: Tokens, word: str) -> npt.NDArray[np.int64]:
-    hits = tokens.owners[tokens.numbers(frozenset({word}))]
-    return np.bincount(hits, minlength=tokens.texts)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Corpus:
+    """The tokens of all texts of a property, and the rows they belong to, in order."""
+
+    tokens: Tokens
+    rows: Ids
+
+    def frequencies(self, word: str) -> Ids:
+        """How often a word stands in each text."""
+        hits = self.tokens.owners[self.tokens.numbers(frozenset({word}))]
+        return np.bincount(hits, minlength=self.tokens.texts)
+
+    def of(self, scores: Scores, rows: Ids) -> Scores:
+        """Scores of rows; NaN for one without a text."""
+        if len(self.rows) == 0:
+            return np.full(len(rows), np.nan)
+        place = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
+        return np.where(self.rows[place] == rows, scores[place], np.nan)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory, about."""
+        return self.tokens.owners.nbytes * 2 + self.rows.nbytes + 64 * len(self.tokens.words)
 
 
-def _documents(tokens: Tokens, word: str) -> int:
-    return int(np.count_nonzero(_frequencies(tokens, word)))
+def _corpus(context: Context, key: str, name: str) -> _Corpus:
+    """The texts of a property, analysed once per version of the table."""
+    caches, table = caches_of(context), context.table(key)
+    place = ("tokens", root_name(context.snapshot.store), table.location, table.version, name)
+    held: _Corpus | None = caches.memory.get(place)
+    if held is None:
+        context.meter.enter()  # before a lock that others may wait for
+        held = caches.memory.make(place, lambda: _analysed(context, key, name), _size)
+    return held if held is not None else _analysed(context, key, name)
+
+
+def _size(corpus: _Corpus) -> int:
+    return corpus.nbytes
+
+
+def _analysed(context: Context, key: str, name: str) -> _Corpus:
+    found = storage.scan(context.table(key), [name], row_ids=True)
+    context.meter.charge(found.nbytes * 3)
+    rows, texts = storage.row_id_array(found), found[name].combine_chunks()
+    order = np.argsort(rows, kind="stable")
+    order = order[texts.is_valid().to_numpy(zero_copy_only=False)[order]]
+    corpus = _Corpus(analyse(texts.take(pa.array(order))), rows[order])
+    context.meter.release(found.nbytes * 3)
+    return corpus
 
 
 def distances(vectors: pa.Array, query: Sequence[float], metric: str = "cosine") -> Scores:

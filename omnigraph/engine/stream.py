@@ -43,7 +43,9 @@ def stream(
         if streams(what):
             yield from _cut(_pieces(context, what), *bounds)
         else:
-            yield from execute(context, what).to_batches(max_chunksize=BATCH)
+            table = execute(context, what)
+            context.meter.leave()  # whoever reads slowly keeps nobody waiting
+            yield from table.to_batches(max_chunksize=BATCH)
     finally:
         context.meter.leave()
 
@@ -73,10 +75,10 @@ def _pieces(context: Context, what: plan.ReadPlan) -> Iterator[pa.Table]:
     for seed in _seeds(context, scan, wanted):
         used = context.meter.used
         rows = run_operators(context, seed, rest)
+        context.meter.leave()
         for at in range(0, rows.count, BATCH):
             yield project(context, rows.slice(at, at + BATCH), what.columns)
         context.meter.used = used
-        context.meter.leave()  # whoever reads slowly keeps nobody waiting
 
 
 def _seeds(context: Context, scan: plan.NodeScan, wanted: set[str]) -> Iterator[Rows]:
