@@ -2,6 +2,8 @@
 
 All of them must come back as they went in, through every door; sizes beyond a limit and texts that
 are none are refused by name, and nothing is written then.
+
+Planted once and found: a quote that is doubled on its way to the storage.
 """
 
 import gzip

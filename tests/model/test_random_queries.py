@@ -4,8 +4,8 @@ Every graph exists in five forms that hold the same entities: as loaded at once,
 (many small writes, rows deleted and written again), compacted, and on a branch. One query must give
 the same rows in the same order on all of them, with neighbour lists and with probes.
 
-Defects planted once, each found by the quick run: neighbours of an expansion not made distinct, a
-self-loop walked on, nulls last in an ascending order, `!=` that keeps nulls.
+Defects planted once, each found by the quick run: neighbours over several edge types not made
+distinct, a self-loop forgotten, nulls last in an ascending order, `!=` that keeps nulls.
 """
 
 import shutil
