@@ -32,6 +32,13 @@ class Adjacency(Protocol):
         stands for all row ids beyond it.
         """
 
+    def union(self, rows: Ids) -> Array:
+        """The neighbours of all rows, in any order and perhaps several times."""
+
+    @property
+    def size(self) -> int:
+        """A bound for all row ids, when both ends are of one type; 0 when it is not known."""
+
     def expand_edges(self, rows: Ids) -> tuple[Ids, Ids, Ids]:
         """(positions, neighbours, edge row ids): one for each edge, parallel ones too."""
 
@@ -227,6 +234,15 @@ class OneWay:
         """A set of neighbours for each position."""
         return self.lists.of(rows, passes)
 
+    def union(self, rows: Ids) -> Array:
+        """The neighbours of all rows."""
+        return self.lists.union(rows)
+
+    @property
+    def size(self) -> int:
+        """How many rows have lists."""
+        return len(self.lists.starts) - 1
+
     def expand_edges(self, rows: Ids) -> tuple[Ids, Ids, Ids]:
         """One neighbour for each edge."""
         bag = self._bag()
@@ -278,6 +294,15 @@ class BothWays:
         return distinct_pairs(
             np.concatenate([first[0], second[0]]), np.concatenate([first[1], second[1]])
         )
+
+    def union(self, rows: Ids) -> Array:
+        """The neighbours of all rows."""
+        return np.concatenate([self.out.union(rows), self.back.union(rows)])
+
+    @property
+    def size(self) -> int:
+        """How many rows have lists; 0 when that is not known."""
+        return max(self.out.size, self.back.size) if self.out.size and self.back.size else 0
 
     def expand_edges(self, rows: Ids) -> tuple[Ids, Ids, Ids]:
         """One neighbour for each edge; a loop is one edge, not two."""

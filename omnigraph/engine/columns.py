@@ -130,6 +130,11 @@ def hot_ranks(context: Context, key: str, rows: int) -> Ranks | None:
     return found
 
 
+def kept(context: Context, key: str, kind: tuple[str, ...], make: Callable[[], Any]) -> Any:
+    """What is made of the columns of a table version, once."""
+    return _worth(context, key, kind, context.count(key), make)
+
+
 def _worth(
     context: Context, key: str, kind: tuple[str, ...], cost: int, make: Callable[[], Any]
 ) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from omnigraph.lang.query import plan
 
 from .context import Context
-from .physical import Alone, Linked
+from .physical import Alone, FoldScan, Linked
 
 _EQUAL, _RANGE = 0.01, 0.3  # the share of rows that a test is expected to keep
 
@@ -20,6 +20,8 @@ def estimate(context: Context, operator: Any, rows: float) -> float:
             names = operator.implementers or (operator.type_name,)
             held = sum(_size(context, f"node:{name}") for name in names)
             rows *= held * _share(operator.filters)
+        case FoldScan():
+            return estimate(context, operator.scan, rows)
         case plan.Expand():
             rows *= _fan_out(context, operator) * _share(operator.target_filters)
         case plan.Close() | Linked():

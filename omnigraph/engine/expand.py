@@ -10,7 +10,7 @@ import numpy as np
 
 from omnigraph.lang.query import plan
 
-from .adjacency import Adjacency, OneWay, distinct_pairs
+from .adjacency import Adjacency, Array, OneWay, distinct_pairs
 from .context import Context
 from .filter import keep
 from .neighbours import adjacency
@@ -20,6 +20,7 @@ from .scan import row_ids
 _DENSE = 16  # a table of all row ids up to so many times the pairs is quicker than sorting
 _MOST = 2  # beyond half of all nodes, all are tested at once
 _WHOLE = 4  # a walk along one edge in so many sees most of them
+_FEW = 4  # starts that are walked from one by one
 _PAIR = 40  # bytes at most for a pair while it is made: positions, places, neighbours
 
 
@@ -73,7 +74,8 @@ def reached(
         pairs = _step(context, ways, start, many, passes)
     else:
         distinct, places = np.unique(start, return_inverse=True)
-        found = _walk(context, ways, distinct, op.min_hops, op.max_hops)
+        walk = _walk_few if len(distinct) <= _FEW and _size(ways) else _walk
+        found = walk(context, ways, distinct, op.min_hops, op.max_hops)
         pairs = _spread(context, *found, places, len(distinct))
     return _thinned(context, op, *pairs) if tested else pairs
 
@@ -153,6 +155,54 @@ def _walk(
     first = [one for one, _ in emitted] or [empty]
     second = [one for _, one in emitted] or [empty]
     return np.concatenate(first), np.concatenate(second)
+
+
+def _walk_few(
+    context: Context, ways: Sequence[Adjacency], starts: Ids, low: int, high: int
+) -> tuple[Ids, Ids]:
+    """The same from one start after the other, with a mark for each node that was seen."""
+    found = [_walk_one(context, ways, int(one), low, high) for one in starts]
+    owners = np.repeat(np.arange(len(found), dtype=np.int64), [len(one) for one in found])
+    return owners, np.concatenate([np.empty(0, np.int64), *found])
+
+
+def _walk_one(context: Context, ways: Sequence[Adjacency], start: int, low: int, high: int) -> Ids:
+    size = _size(ways)
+    if not 0 <= start < size:
+        return np.empty(0, np.int64)
+    seen = np.zeros(size, np.bool_)
+    seen[start] = True
+    frontier = np.array([start], np.int64)
+    emitted = [np.empty(0, np.int64)]
+    for distance in range(1, high + 1):
+        if distance == low:
+            emitted.append(frontier[_loops(ways, frontier)])
+        many = sum(int(one.degrees(frontier).sum()) for one in ways)
+        context.meter.charge(many * 16)
+        near = np.concatenate([one.union(frontier) for one in ways])
+        context.meter.release(many * 16)
+        frontier = _unseen(near, seen)
+        if len(frontier) == 0:
+            break
+        seen[frontier] = True
+        if distance >= low:
+            emitted.append(frontier)
+    return np.concatenate(emitted)
+
+
+def _unseen(near: Array, seen: Mask) -> Ids:
+    """The distinct nodes among these that were not seen yet, sorted."""
+    if len(near) * _DENSE > len(seen):
+        marked = np.zeros(len(seen), np.bool_)
+        marked[near] = True
+        marked &= ~seen
+        return np.flatnonzero(marked)
+    return np.unique(near[~seen[near]]).astype(np.int64, copy=False)
+
+
+def _size(ways: Sequence[Adjacency]) -> int:
+    """A bound for all row ids that can be met; 0 when it is not known."""
+    return max(one.size for one in ways) if all(one.size for one in ways) else 0
 
 
 def _loops(ways: Sequence[Adjacency], nodes: Ids) -> Ids:

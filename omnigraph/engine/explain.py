@@ -18,7 +18,7 @@ from omnigraph.values.coerce import Mode
 from .context import Context, Measured
 from .estimate import estimate
 from .limits import Limits
-from .physical import Alone, Forget, KeyScan, Linked, Weigh
+from .physical import Alone, FoldScan, Forget, KeyScan, Linked, Weigh
 from .run import bind, execute, start
 
 
@@ -122,6 +122,8 @@ def _text(operator: Any) -> str:
             return f"{word} ${operator.right}: {operator_text(operator.walk)}"
         case Alone():
             return f"without any: {operator_text(operator.walk)}"
+        case FoldScan():
+            return f"equal ones together: {operator_text(operator.scan)}"
         case Weigh():
             return f"count only: {operator_text(operator.walk)}"
     return operator_text(operator)

@@ -13,9 +13,10 @@ from omnigraph.lang.query import plan
 from .context import Context
 from .expand import expand
 from .filter import keep
+from .fold import fold_scan
 from .join import anti_join, close, left_join
 from .link import alone, linked, weigh
-from .physical import Alone, Forget, KeyScan, Linked, Weigh
+from .physical import Alone, FoldScan, Forget, KeyScan, Linked, Weigh
 from .rows import Rows
 from .scan import key_scan, node_scan
 
@@ -70,5 +71,6 @@ _OPERATORS: dict[type, Operate] = {
     Linked: linked,
     Alone: alone,
     Weigh: weigh,
+    FoldScan: fold_scan,
     Forget: _forget,
 }

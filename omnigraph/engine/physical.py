@@ -55,4 +55,12 @@ class Forget:
     names: tuple[str, ...]
 
 
-Physical = plan.Operator | KeyScan | Linked | Alone | Weigh | Forget
+@record
+class FoldScan:
+    """A scan of which nothing but these columns is looked at, and rows are only aggregated."""
+
+    scan: plan.NodeScan
+    columns: tuple[str, ...]
+
+
+Physical = plan.Operator | KeyScan | Linked | Alone | Weigh | FoldScan | Forget

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from omnigraph.storage.scan import count, row_id_array, scan, take
 from omnigraph.storage.table import Table
 
-from .adjacency import Adjacency, OneWay
+from .adjacency import Adjacency, Array, OneWay
 from .encode import Encoder, encoder_of
 from .rows import Ids, Mask
 from .topology import make_bag, make_sets, read_encoder
@@ -45,6 +45,15 @@ class Probed:
     def expand(self, rows: Ids, passes: Mask | None = None) -> tuple[Ids, Ids]:
         """A set of neighbours for each position."""
         return self._way(rows).expand(self._places(rows), passes)
+
+    def union(self, rows: Ids) -> Array:
+        """The neighbours of all rows."""
+        return self.expand(rows)[1]
+
+    @property
+    def size(self) -> int:
+        """Not known without reading everything."""
+        return 0
 
     def expand_edges(self, rows: Ids) -> tuple[Ids, Ids, Ids]:
         """One neighbour for each edge."""
@@ -112,6 +121,15 @@ class Sparing:
     def expand(self, rows: Ids, passes: Mask | None = None) -> tuple[Ids, Ids]:
         """A set of neighbours for each position."""
         return self._way(rows).expand(rows, passes)
+
+    def union(self, rows: Ids) -> Array:
+        """The neighbours of all rows."""
+        return self._way(rows).union(rows)
+
+    @property
+    def size(self) -> int:
+        """Known when there are lists."""
+        return self._built.size if self._built is not None else 0
 
     def expand_edges(self, rows: Ids) -> tuple[Ids, Ids, Ids]:
         """One neighbour for each edge."""

@@ -29,7 +29,7 @@ from .physical import KeyScan
 from .push import push
 from .rows import Binding, Ids, Mask, Rows, concat_bindings
 
-_SCANNED = 160  # a scan costs as much as loading a few of the rows it looks at
+SCANNED = 160  # a scan costs as much as loading a few of the rows it looks at
 
 
 def node_scan(context: Context, rows: Rows, scan: plan.NodeScan) -> Rows:
@@ -122,7 +122,7 @@ def _by_memory(context: Context, key: str, filters: tuple[plan.Predicate, ...]) 
     names = sorted({name for _, name in needs(*filters)})
     if ids is None or (filters and not names):
         return ids if not filters else None
-    hot = hot_columns(context, key, names, context.count(key) // _SCANNED) if names else []
+    hot = hot_columns(context, key, names, context.count(key) // SCANNED) if names else []
     if hot is None:
         return None
     columns = dict(zip(names, hot, strict=True))

@@ -11,10 +11,19 @@ from .anti_membership import anti_membership
 from .close_by_probe import close_by_probe
 from .count_only import count_only
 from .find_by_key import find_by_key
+from .fold_values import fold_values
 from .forget import forget
 from .push_filters import push_filters
 
-PASSES = (push_filters, anti_membership, close_by_probe, count_only, find_by_key, forget)
+PASSES = (
+    push_filters,
+    anti_membership,
+    close_by_probe,
+    count_only,
+    fold_values,
+    find_by_key,
+    forget,
+)
 
 
 def rewrite(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:

@@ -19,7 +19,7 @@ _Operators = tuple[Any, ...]
 
 def count_only(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
     """The plan with its uncounted expansions as weights."""
-    if not _only_counts(what):
+    if not only_counts(what):
         return what
     operators = _weighed(what, _turned(what))
     walks = [one.walk for one in operators if isinstance(one, Weigh)]
@@ -36,7 +36,7 @@ def count_only(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
     return replace(what, operators=kept, columns=columns, order=order, variables=variables)
 
 
-def _only_counts(what: plan.ReadPlan) -> bool:
+def only_counts(what: plan.ReadPlan) -> bool:
     """Whether rows may be weighed: groups have an order of their own, and nothing is listed."""
     values = [one.value for one in what.columns] + [one.value for one in what.order]
     aggregates = [one for one in values if isinstance(one, plan.Aggregate)]
@@ -50,12 +50,13 @@ def _looked_at(what: plan.ReadPlan) -> set[str]:
     """Variables whose entities matter to the result; counting the rows of one does not."""
     found: set[str] = set()
     for value in [one.value for one in what.columns] + [one.value for one in what.order]:
-        if not _counts_rows(value):
+        if not counts_rows(value):
             found |= variables_of(value)
     return found
 
 
-def _counts_rows(value: plan.Value) -> bool:
+def counts_rows(value: plan.Value) -> bool:
+    """Whether a value is the number of rows, whatever is in them."""
     return (
         isinstance(value, plan.Aggregate)
         and value.function == "count"
@@ -137,6 +138,6 @@ def _stand_in(walk: plan.Expand, ir: SchemaIR) -> plan.Entity:
 
 
 def _recount(value: plan.Value, dropped: set[str | None], stand_in: plan.Entity) -> plan.Value:
-    if _counts_rows(value) and variables_of(value) & dropped and isinstance(value, plan.Aggregate):
+    if counts_rows(value) and variables_of(value) & dropped and isinstance(value, plan.Aggregate):
         return replace(value, argument=stand_in)
     return value

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.engine.physical import Alone, Forget, KeyScan, Linked, Weigh
+from omnigraph.engine.physical import Alone, FoldScan, Forget, KeyScan, Linked, Weigh
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.free import needed_by, variables_of
 from omnigraph.lang.schema.ir import SchemaIR
@@ -49,7 +49,7 @@ def _made(operator: Any) -> set[str]:
     match operator:
         case plan.NodeScan():
             return {operator.variable}
-        case KeyScan():
+        case KeyScan() | FoldScan():
             return {operator.scan.variable}
         case plan.Expand():
             names = (operator.target, operator.edge_variable)

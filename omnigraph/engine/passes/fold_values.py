@@ -1,0 +1,58 @@
+"""Lets equal nodes be aggregated together, when a query looks at nothing but values of one type.
+
+Whether values repeat enough is seen when the plan runs; see `engine/fold.py`.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from omnigraph.engine.physical import FoldScan
+from omnigraph.lang.query import plan
+from omnigraph.lang.query.free import parts_of
+from omnigraph.lang.schema.ir import SchemaIR
+
+from .count_only import counts_rows, only_counts
+
+_MOST = 4  # columns whose combinations may be few
+
+
+def fold_values(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
+    """The plan with its only scan folded."""
+    if len(what.operators) != 1 or not only_counts(what):
+        return what
+    scan = what.operators[0]
+    if not isinstance(scan, plan.NodeScan) or scan.implementers:
+        return what
+    pieces: list[Any] = [one.value for one in what.columns] + [one.value for one in what.order]
+    names: set[str] = set()
+    for piece in [*scan.filters, *(one for one in pieces if not counts_rows(one))]:
+        found = _properties(piece)
+        if found is None:
+            return what
+        names |= found
+    if not 0 < len(names) <= _MOST:
+        return what
+    folded: Any = (FoldScan(scan, tuple(sorted(names))),)
+    return replace(what, operators=folded)
+
+
+def _properties(piece: Any) -> set[str] | None:
+    """The properties that a value or predicate reads; None when it reads anything else."""
+    match piece:
+        case plan.Constant() | plan.Parameter():
+            return set()
+        case plan.PropertyValue():
+            return {piece.name}
+        case plan.Aggregate() | plan.Compare() | plan.InList() | plan.IsNull():
+            pass
+        case plan.TextTest() | plan.And() | plan.Or() | plan.Not():
+            pass
+        case _:
+            return None
+    names: set[str] = set()
+    for part in parts_of(piece):
+        found = _properties(part)
+        if found is None:
+            return None
+        names |= found
+    return names
