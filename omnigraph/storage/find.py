@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from omnigraph.values import sha256_hex
 
 from .blobs import is_blob
+from .failures import reported
 from .table import Table
 
 _ASKED = 256  # values that are always asked for
@@ -50,7 +51,8 @@ def read(
     places: bool = False,
 ) -> pa.Table:
     """All rows, or those that pass a filter, with blobs as bytes."""
-    found: pa.Table = _scanner(table, columns, where, places).to_table()
+    with reported("none"):
+        found: pa.Table = _scanner(table, columns, where, places).to_table()
     return found
 
 
@@ -62,7 +64,8 @@ def batches(
     places: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The same, batch by batch."""
-    yield from _scanner(table, columns, where, places).to_batches()
+    with reported("none"):
+        yield from _scanner(table, columns, where, places).to_batches()
 
 
 def take_bytes(table: Table, row_ids: pa.Array) -> pa.Table:
@@ -70,7 +73,8 @@ def take_bytes(table: Table, row_ids: pa.Array) -> pa.Table:
     names = table.schema.names
     blobs = [one.name for one in table.schema if is_blob(one)]
     plain = [name for name in names if name not in blobs]
-    found = table.dataset._take_rows(row_ids, columns=[*plain, ROW_ID])
+    with reported("none"):
+        found = table.dataset._take_rows(row_ids, columns=[*plain, ROW_ID])
     place = pc.index_in(row_ids, value_set=found[ROW_ID].combine_chunks())
     rows = found.take(place).select(plain)
     for name in blobs:
@@ -79,8 +83,10 @@ def take_bytes(table: Table, row_ids: pa.Array) -> pa.Table:
 
 
 def _blobs(table: Table, name: str, row_ids: pa.Array) -> pa.Array:
-    found = table.dataset.take_blobs(name, ids=row_ids.to_pylist())
-    return pa.array([None if one is None else one.read() for one in found], pa.large_binary())
+    with reported("none"):
+        found = table.dataset.take_blobs(name, ids=row_ids.to_pylist())
+        values = [None if one is None else one.read() for one in found]
+    return pa.array(values, pa.large_binary())
 
 
 def plain_values(values: pa.Array | Sequence[Any]) -> list[Any]:
