@@ -276,8 +276,11 @@ def _look(write: _Write, base: State, row: Commit) -> bool:
             write.doubt.seen(newest)
             _open_branch(line, newest.state)
             return False
+        try:
+            secure(newest)  # whoever swapped it may not have come that far
+        except AbsentError:
+            continue  # replaced and cleaned up: the next one holds the commit, too
         write.doubt.end()
-        secure(newest)  # whoever swapped it may not have come that far
         return _is_ours(found, row)
     raise StorageError(f"the log of branch {line.name} cannot be read", kind="permanent")
 

@@ -19,7 +19,7 @@ from lance.fragment import write_fragments
 from omnigraph import ids
 from omnigraph.errors import InternalError, StorageError
 
-from .failures import storage_failure
+from .failures import AbsentError, storage_failure
 from .layout import STAMP, STAMP_KEY
 from .objects import Found
 from .store import Store
@@ -30,7 +30,7 @@ _SHOWN = 16  # versions that a look is shown, the newest first
 
 
 class LostSwap(Exception):  # noqa: N818 - caught by the publish loop, never by a caller
-    """Somebody else swapped first: this swap did not happen."""
+    """A newer version is there: this swap did not happen, unless that one stands on it."""
 
 
 class UnsureSwap(Exception):  # noqa: N818 - caught by the publish loop, never by a caller
@@ -157,9 +157,14 @@ def swap(store: Store, cell: Cell, rows: pa.Table) -> Cell:
 
 
 def secure(cell: Cell) -> None:
-    """Let a version survive a power loss, whoever wrote it, before anybody is told of it."""
+    """Let a version survive a power loss, whoever wrote it, before anybody is told of it.
+
+    One that was replaced and cleaned up meanwhile is an `AbsentError`: what came after it counts.
+    """
     try:
         cell.store.sync(*files_of(cell))
+    except FileNotFoundError as error:
+        raise AbsentError(f"version {cell.version} of {cell.location} is gone") from error
     except OSError as error:
         raise _unsynced(error) from error
 
@@ -170,7 +175,7 @@ def _secure_swap(cell: Cell) -> None:
     except OSError as error:
         if not isinstance(error, FileNotFoundError):
             raise _unsynced(error) from error
-        raise UnsureSwap("the version is gone again") from error
+        raise LostSwap from error  # cleaned up already, so a newer one is there: with it or without
     except BaseException as error:
         raise UnsureSwap(str(error)) from error
 

@@ -11,6 +11,8 @@ from typing import Any
 import lance
 import pytest
 
+from omnigraph.history import manifest
+from omnigraph.history import publish as publishing
 from omnigraph.history.line import Line
 from omnigraph.history.manifest import Opened, read_manifest, swap_state
 from omnigraph.history.plan import Signature
@@ -148,3 +150,49 @@ def test_nor_is_one_damaged_whose_rows_are_gone(root: str, monkeypatch: pytest.M
 
     monkeypatch.setattr(cell.Cell, "rows", rows)
     assert read_manifest(open_store(root)).version == 2
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_a_swap_that_is_cleaned_up_before_it_is_synced_is_tried_again_or_found(
+    root: str, monkeypatch: pytest.MonkeyPatch, others: int
+) -> None:
+    line = Line(open_store(root, durability="fsync"), "main", "main")
+    base = line.base().version
+    if not others:  # it lands in a gap, below what came first
+        write(apart(root), append({"o1": 1}))
+        write(apart(root), append({"o2": 1}))
+        clean(line, base + 2)
+
+    def happen() -> None:
+        for number in range(others):
+            write(apart(root), append({f"o{number + 1}": 1}))
+        version_file(line, base + 1).unlink()
+
+    after_swap(monkeypatch, happen)
+    commit = write(line, append({"mine": 1}))
+    assert commit is not None
+    assert people(root) == ["mine", "o1", "o2"]
+
+
+def test_a_version_that_is_cleaned_up_before_it_is_answered_for_gives_way_to_the_next(
+    root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = Line(open_store(root, durability="fsync"), "main", "main")
+    newest, synced = line.base().version + 1, list[int]()
+    real = manifest.secure
+
+    def secure(opened: Opened) -> None:
+        if not synced:
+            write(apart(root), append({"o": 1}))
+            clean(line, newest + 1)
+        synced.append(opened.version)
+        real(opened)
+
+    def happen() -> None:
+        raise ValueError("no answer")
+
+    monkeypatch.setattr(publishing, "secure", secure)
+    after_swap(monkeypatch, happen)
+    assert write(line, append({"mine": 1})) is not None
+    assert synced == [newest, newest + 1]
+    assert people(root) == ["mine", "o"]
