@@ -52,6 +52,8 @@ class Memory:
 
     def put(self, key: Hashable, value: Any, size: int) -> None:
         """Hold a value; one that is larger than the budget alone is not kept."""
+        if size > self.budget:
+            return
         with self._lock:
             self._used += size - self._held.pop(key, (None, 0))[1]
             self._held[key] = (value, size)
