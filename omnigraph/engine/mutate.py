@@ -23,12 +23,13 @@ from omnigraph.ingest.load import Parsed
 from omnigraph.ingest.stage import stage, stage_tables
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.lang.query.parameters import Mode, bind_parameters
+from omnigraph.lang.query.parameters import bind_parameters
 from omnigraph.rules.check import check, type_named
 from omnigraph.rules.delta import FRESH
 from omnigraph.rules.identity import repeated_ids, resolve
 from omnigraph.rules.unique import repeated_records
 from omnigraph.storage.table import commit as commit_table
+from omnigraph.values.coerce import Mode
 
 from .overlay import Overlay
 from .statements import Mint, Tally, execute
@@ -83,7 +84,7 @@ def loading(parsed: Parsed) -> Operation:
     return run
 
 
-def run_write(
+def run_write(  # noqa: PLR0913 - all but three are named
     line: Line,
     query: CompiledQuery,
     params: Mapping[str, Any],
@@ -121,7 +122,7 @@ def strict_keys(query: CompiledQuery) -> tuple[str, ...]:
     return tuple(found)
 
 
-def run_operations(
+def run_operations(  # noqa: PLR0913 - all but three are named
     line: Line,
     operations: Iterable[Operation],
     name: str,

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
     from omnigraph.diagnostics import Diagnostic, Source
     from omnigraph.lang.schema.catalog import Catalog
+    from omnigraph.values.coerce import Mode
 
     from .check.parameters import CheckedParameter
     from .compile import CompiledQuery
     from .lint import LintReport
     from .model import Query, QueryFile
-    from .parameters import Mode
     from .plan import Plan
 
 __all__ = [
