@@ -195,7 +195,7 @@ def test_many_queries_on_all_forms_of_many_graphs(
 ) -> None:
     hits: Counter[str] = Counter()
 
-    @settings(max_examples=1500, suppress_health_check=QUIET)
+    @settings(max_examples=800, suppress_health_check=QUIET)
     @given(number=st.integers(0, 11), seed=SEEDS)
     def run(number: int, seed: int) -> None:
         number = 2 * number + half
