@@ -1,0 +1,106 @@
+"""Results as text: exact pictures, and no character that a terminal would obey."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnigraph.formats import Form, Page, Style, cells, render
+
+TEXTS = [
+    "plain",
+    "日本語テキスト",
+    "👩‍🚀 ok",
+    "two\nlines",
+    "a\r\tb",
+    "\x1b[31mred",
+    "\u202ertl",
+    'q"uo,te',
+]
+
+
+def shown(form: Form, style: Style | None = None, **columns: Any) -> str:
+    return "\n".join(render(Page(pa.table(columns), "q"), form, style))
+
+
+def test_a_table_counts_cells_and_shows_escapes() -> None:
+    assert shown("table", n=[1, 2, 3, 4], t=["plain", "日本語", "two\nlines", None]) == (
+        "4 rows from branch main via q\n"
+        "n | t\n"
+        "--+-----------\n"
+        "1 | plain\n"
+        "2 | 日本語\n"
+        "3 | two\\nlines\n"
+        "4 | null"
+    )
+    assert shown("table", t=["日本語", "x"], n=[1, 2]).splitlines()[3:] == [
+        "日本語 | 1",
+        "x      | 2",
+    ]
+
+
+def test_long_cells_are_cut_or_wrapped() -> None:
+    long = {"t": ["abcdefghijkl", "日本語日本語"], "n": [1, 2]}
+    assert shown("table", Style(widest=8), **long).splitlines()[1:] == [
+        "t        | n",
+        "---------+--",
+        "abcdefg… | 1",
+        "日本語…  | 2",
+    ]
+    assert shown("table", Style(widest=8, layout="wrap"), **long).splitlines()[3:] == [
+        "abcdefgh | 1",
+        "ijkl     |",
+        "日本語日 | 2",
+        "本語     |",
+    ]
+    assert "abcdefg…" in shown("table", Style(widest=1), **long)  # eight is the least
+
+
+def test_csv_quotes_what_needs_it() -> None:
+    text = shown("csv", a=["x,y", 'say "hi"', "cr\rlf\n", None], b=[[1], [], None, [None]])
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    assert rows[1:] == [
+        ["x,y", "[1]"],
+        ['say "hi"', "[]"],
+        ["cr\rlf\n", "null"],
+        ["null", "[null]"],
+    ]
+    assert shown("csv", Style(csv_null=""), a=[None]) == "a\n"
+
+
+def test_nothing_is_shown_as_nothing() -> None:
+    empty = pa.array([], pa.string())
+    assert shown("kv", a=empty) == "0 rows from branch main via q\n(no rows)"
+    assert shown("table", a=empty) == "0 rows from branch main via q\na\n-"
+    assert json.loads(shown("json", a=empty))["rows"] == []
+
+
+def test_numbers_that_json_cannot_spell() -> None:
+    column = pa.array([float("nan"), float("inf"), -float("inf"), 0.5])
+    vector = pa.array([[float("nan"), 1.0]] * 4, pa.list_(pa.float32(), 2))
+    rows = json.loads(shown("json", a=column, v=vector))["rows"]
+    assert [row["a"] for row in rows] == ["NaN", "Infinity", "-Infinity", 0.5]
+    assert rows[0]["v"] == [None, 1.0]
+
+
+@given(texts=st.lists(st.text() | st.sampled_from(TEXTS), min_size=1, max_size=5))
+def test_machine_formats_read_back_and_pictures_stay_on_their_lines(texts: list[str]) -> None:
+    assert [row["t"] for row in json.loads(shown("json", t=texts))["rows"]] == texts
+    lines = shown("jsonl", t=texts).split("\n")
+    assert [json.loads(line)["t"] for line in lines[1:]] == texts
+    table = shown("table", Style(widest=40), t=texts).split("\n")
+    assert len(table) == 3 + len(texts)
+    assert all(cells(line) <= 40 for line in table[1:])
+    for form in ("table", "kv", "md"):
+        picture = shown(form, t=texts)
+        assert not any(mark in picture for mark in "\r\x1b\x07\u202e\u2028\x85\x00")
+
+
+@pytest.mark.parametrize("form", ["table", "kv", "csv", "jsonl", "json", "md"])
+def test_every_format_ends_each_line_once(form: Form) -> None:
+    assert "" not in shown(form, a=[1]).split("\n")
