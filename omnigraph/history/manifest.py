@@ -56,10 +56,9 @@ def read_manifest(store: Store, ulid: str = layout.MAIN, version: int | None = N
     try:
         return Opened(from_rows(cell.rows(READ)), cell)
     except (OSError, ValueError) as error:
+        # Replaced since it was opened, and its rows cleaned up?
         if version is None and cells.newest(cell) != cell.version:
-            return read_manifest(
-                store, ulid
-            )  # replaced, and its rows cleaned up, since it was opened
+            return read_manifest(store, ulid)
         failure = storage_failure(error, effect="none")
         raise failure if not store.root.local else _damaged(location, failure) from error
 

@@ -253,12 +253,14 @@ def _swap(write: _Write, base: Opened, state: State, row: Commit) -> bool:
             return _look(write, base.state, row)
     except UnsureSwap as unsure:
         return _ask(write, base, row, unsure)
+    write.doubt.add(base)  # for who is interrupted before the look is done
     with undecided():
-        if is_newest(opened):
-            write.line.advance(opened)
-            write.doubt.end()
-            return True
-        return _look(write, base.state, row)
+        newest = is_newest(opened)
+        write.doubt.end()
+        if not newest:
+            return _look(write, base.state, row)
+    write.line.advance(opened)
+    return True
 
 
 def _look(write: _Write, base: State, row: Commit) -> bool:

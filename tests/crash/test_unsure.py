@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import StorageError
+from omnigraph.history import publish as publishing
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
 from omnigraph.history.line import Line
 from omnigraph.history.plan import Signature
@@ -97,6 +98,22 @@ def test_an_interrupt_in_the_swap_goes_on_and_says_what_was_written(
         assert "may still be written" in note
     assert write(line, append({"c": 3})) is not None
     check_invariants(line.store.root.path)
+
+
+def test_an_interrupt_in_the_look_says_that_the_write_may_be_there(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: object) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "is_newest", interrupted)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            write(line, append({"b": 2}))
+    (note,) = caught.value.__notes__
+    assert "may still be written" in note
+    assert write(line, append({"c": 3})) is not None
+    assert people(line) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("how", ["before", "after"])
