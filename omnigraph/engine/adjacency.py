@@ -98,7 +98,7 @@ class Lists:
         begins, lengths = self.bounds(rows)
         ends = np.cumsum(lengths, dtype=np.int64)
         total = int(ends[-1]) if len(ends) else 0
-        if passes is None and total <= _BLOCK:
+        if total == 0 or (passes is None and total <= _BLOCK):
             positions = np.repeat(np.arange(len(rows), dtype=np.int64), lengths)
             return positions, _wide(self.values[ranges(begins, lengths)])
         cuts = np.unique(np.searchsorted(ends, np.arange(0, total, _BLOCK), side="left"))
