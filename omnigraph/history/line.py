@@ -5,6 +5,7 @@ between threads; against other processes only the swap itself decides. What it k
 graph: when its root is removed and made again, the line ends, whatever the numbers say.
 """
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -28,6 +29,17 @@ class ReplacedError(ReadSetConflict):
 
     code = "ReadSetConflict"
     hint = "the handle is of no use any more: open it again, and look what is there"
+
+
+def _after_fork() -> None:
+    # The connections of the parent are not ours, and a thread that is not here may hold the lock.
+    global _registry  # noqa: PLW0603
+    _registry = threading.Lock()
+    _lines.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Line:
