@@ -5,6 +5,7 @@ Entities are ranked, not rows: an entity that stands in many rows has one rank i
 
 import numpy as np
 
+from omnigraph.errors import ParameterError
 from omnigraph.lang.query import plan
 
 from .codes import dense, entity_codes
@@ -32,11 +33,20 @@ def _ranks(context: Context, rows: Rows, fuse: plan.Fuse) -> tuple[Ids, list[Ids
     each = binding.take(first)
     arms = (fuse.first, fuse.second)
     ranks = [_arm(context, each, one) for one in arms]
-    k = context.constant(fuse.k)
+    k = _k(context, fuse)
     scores = np.zeros(len(first))
     for one in ranks:
         scores += np.where(one < len(first), 1.0 / (k + one + 1), 0.0)
     return codes, ranks, np.where(scores > 0, scores, np.nan)
+
+
+def _k(context: Context, fuse: plan.Fuse) -> int:
+    """The constant of the fusion; one from a parameter may be anything."""
+    found: int | None = context.constant(fuse.k)
+    if found is None or found < 1:
+        name = fuse.k.name if isinstance(fuse.k, plan.Parameter) else None
+        raise ParameterError(parameter=name, expected="a positive number for `rrf`", actual=found)
+    return found
 
 
 def _arm(context: Context, each: Binding, arm: plan.Bm25 | plan.Nearest) -> Ids:

@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.engine.stem import stem
 from omnigraph.engine.text import tokenize
-from omnigraph.errors import EmbeddingError
+from omnigraph.errors import EmbeddingError, ParameterError
 from tests.engine.small import Small
 
 SCHEMA = """
@@ -119,3 +119,13 @@ def test_stems_and_tokens() -> None:
     known = {"generously": "generous", "knotty": "knotti", "crying": "cri", "hoping": "hope"}
     assert {word: stem(word) for word in known} == known
     assert tokenize("Straße № 7, naïve—co-op's") == ["strass", "7", "naiv", "co", "op", "s"]
+
+
+def test_the_constant_of_a_fusion_is_positive(docs: Small) -> None:
+    text = (
+        "query q($k: I64) { match { $d: Doc } return { $d.slug } order { "
+        'rrf(nearest($d.w, [0.0, 1.0]), bm25($d.body, "graph"), $k) } limit 4 }'
+    )
+    assert slugs(docs, text, k=1) == ["a", "b"]
+    with pytest.raises(ParameterError):
+        docs.run(text, k=0)
