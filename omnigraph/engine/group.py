@@ -111,12 +111,24 @@ class _Grouped:
             return self._by_appearance(what.variables)[:most]
         wanted = [self._by_value(one.value, one.descending) for one in what.order]
         wanted += [self._by_value(key, False) for key in keys]
+        wanted += [self._by_type(key) for key in keys if isinstance(key, plan.Entity)]
         return arrange(self.context, self.groups.count, wanted, most)
 
     def _by_value(self, value: plan.Value, descending: bool) -> Key:
         def key(positions: Ids, most: int | None) -> Numbers:
             found = Values(self.value(value).take(pa.array(positions)))
             return found.order(descending=descending, most=most)
+
+        return key
+
+    def _by_type(self, entity: plan.Entity) -> Key:
+        """Nodes of several types may share an id: then their types decide."""
+        kinds = self.rows[entity.variable].kinds
+
+        def key(positions: Ids, _: int | None) -> Numbers:
+            if kinds is None:
+                return np.zeros(len(positions), np.int64)
+            return kinds[self.first[positions]].astype(np.int64)
 
         return key
 

@@ -20,6 +20,7 @@ from tests.model.test_case_texts import check_rows
 from tests.model.writes import Refused
 
 CASES = all_cases()
+MODES = ("csr", "indexed")  # neighbours by lists, and by probes
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,10 @@ class _Run:
 
     def _step(self, action: Part, wanted: Part) -> None:
         if action.word == "query":
-            check_rows(*answer_of(self.graph, action.source, action.given), wanted)
+            for mode in MODES:
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setenv("OMNIGRAPH_TRAVERSAL_MODE", mode)
+                    check_rows(*answer_of(self.graph, action.source, action.given), wanted)
         elif action.word == "export":
             check_lines(self.graph, action.rest.split(), wanted)
         else:
