@@ -76,12 +76,9 @@ class Ours:
 
     def __init__(self, place: Path) -> None:
         import omnigraph
-        from omnigraph.lang.query import compile_queries
 
         os.environ["OMNIGRAPH_CACHE_DIR"] = str(place / "cache")
         self.graph = omnigraph.open(str(place / "graph"))
-        catalog = self.graph.schema.ir.catalog
-        self.compiled = {one.name: one for one in compile_queries(QUERIES, catalog)}
 
     @staticmethod
     def version() -> str:
@@ -114,10 +111,7 @@ class Ours:
 
     def ask(self, name: str, params: Mapping[str, Any]) -> list[Row]:
         """One query, by name."""
-        from omnigraph.engine.run import run_read
-
-        found = run_read(self.graph.snapshot, self.compiled[name], params).table
-        return [tuple(one.values()) for one in found.to_pylist()]
+        return self.graph.query(QUERIES, name=name, params=params).to_records()
 
     def topology(self) -> float:
         """Seconds to make the neighbour lists anew."""
@@ -125,7 +119,8 @@ class Ours:
 
         from omnigraph.engine.topology import Tables, build
 
-        person, knows = (self.graph.snapshot.table(k) for k in ("node:Person", "edge:Knows"))
+        state = self.graph.snapshot
+        person, knows = state.table("node:Person"), state.table("edge:Knows")
         began = perf_counter()
         build(Tables(knows, person, person), edges=False)
         return perf_counter() - began
