@@ -68,7 +68,8 @@ def record_set_aside(store: Store, event: str, branch: str) -> Outcome:
 
 def list_outcomes(store: Store) -> list[Outcome]:
     """All records, oldest operation first."""
-    names = [one.name for one in store.objects.list(layout.AUDIT)]
+    listed = (one.name for one in store.objects.list(layout.AUDIT))
+    names = [name for name in listed if name.endswith(".json")]
     found = (store.objects.read_json(name) for name in names)
     return [_outcome(facts) for facts in found if facts is not None]
 

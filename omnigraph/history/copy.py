@@ -101,15 +101,16 @@ def _capture(source: Store) -> list[_Captured]:
 
 
 def _branch(source: Store, name: str, number: int) -> list[_Captured]:
-    ref = layout.ref_name(name, number)
-    facts = source.objects.read_json(ref)
-    if facts is None:
+    ref = refs.read_ref(source, name, number)
+    if ref is None:
         return []
     try:
-        opened = read_manifest(source, facts["ulid"])
+        opened = read_manifest(source, ref.ulid)
     except GraphNotInitialized:  # deleted, and cleaned up, since it was listed
         return []
-    return [] if opened.state.head.closed else [_Captured(name, opened, ref)]
+    return (
+        [] if opened.state.head.closed else [_Captured(name, opened, layout.ref_name(name, number))]
+    )
 
 
 def _damaged(source: Store, names: Sequence[str]) -> StorageError:

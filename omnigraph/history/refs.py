@@ -7,7 +7,7 @@ deleted branch cannot touch its successor. A branch itself is its manifest, name
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from omnigraph.errors import AlreadyExists, BranchNotFound
+from omnigraph.errors import AlreadyExists, BranchNotFound, StorageError
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 
@@ -29,8 +29,7 @@ MAIN_REF = Ref(layout.MAIN, layout.MAIN)
 def list_numbers(store: Store) -> dict[str, int]:
     """The highest number of every branch name that was ever used: one listing."""
     highest: dict[str, int] = {}
-    for found in store.objects.list(layout.REFS):
-        name, number = layout.parse_ref_name(found.name)
+    for name, number in _listed(store, layout.REFS):
         highest[name] = max(number, highest.get(name, 0))
     return highest
 
@@ -45,17 +44,35 @@ def find_ref(store: Store, name: str) -> Ref:
     if name == layout.MAIN:
         return MAIN_REF
     number = highest_number(store, name)
-    facts = store.objects.read_json(layout.ref_name(name, number)) if number % 2 else None
-    if facts is None:
+    found = read_ref(store, name, number) if number % 2 else None
+    if found is None:
         raise BranchNotFound(f"no branch '{name}'", branch=name)
-    return Ref(name, facts["ulid"], number, facts["parent"], facts["fork_commit"])
+    return found
+
+
+def read_ref(store: Store, name: str, number: int) -> Ref | None:
+    """What one object of a name says; None when it is not there, damage is told."""
+    facts = store.objects.read_json(layout.ref_name(name, number))
+    if facts is None:
+        return None
+    try:
+        return Ref(name, facts["ulid"], number, facts["parent"], facts["fork_commit"])
+    except KeyError as error:
+        message = f"the name of branch '{name}' is damaged; nothing was changed"
+        hint = f"restore {layout.ref_name(name, number)} from a copy"
+        raise StorageError(message, kind="permanent", effect="none", hint=hint) from error
 
 
 def highest_number(store: Store, name: str) -> int:
     """The highest number of one name, 0 when it was never used."""
     directory = layout.ref_name(name, 0).rpartition("/")[0]
-    numbers = [layout.parse_ref_name(one.name)[1] for one in store.objects.list(directory)]
-    return max(numbers, default=0)
+    return max((number for _, number in _listed(store, directory)), default=0)
+
+
+def _listed(store: Store, place: str) -> list[tuple[str, int]]:
+    """Names and numbers; files that somebody else put there are passed over."""
+    found = (layout.parse_ref_name(one.name) for one in store.objects.list(place))
+    return [one for one in found if one is not None]
 
 
 def take(store: Store, ref: Ref) -> dict[str, int]:

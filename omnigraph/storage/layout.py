@@ -3,6 +3,7 @@
 No name in a root is ever written twice, leases excepted: what could collide carries a ULID.
 """
 
+import re
 from urllib.parse import quote, unquote
 
 MANIFEST = "__manifest"
@@ -20,6 +21,7 @@ MAIN = "main"
 
 STAMP_KEY = "omnigraph:internal_schema_version"
 STAMP = 100
+_REF = re.compile(rf"{REFS}/([^/]+)/([0-9]{{10}})\.json")
 
 
 def fnv1a64(text: str) -> str:
@@ -58,10 +60,15 @@ def ref_name(branch: str, number: int) -> str:
     return f"{REFS}/{quote(branch, safe='')}/{number:010d}.json"
 
 
-def parse_ref_name(name: str) -> tuple[str, int]:
-    """The branch and the number of a ref object."""
-    quoted, number = name.removeprefix(f"{REFS}/").removesuffix(".json").split("/")
-    return unquote(quoted), int(number)
+def parse_ref_name(name: str) -> tuple[str, int] | None:
+    """The branch and the number of a ref object; None for a file that others put there.
+
+    >>> parse_ref_name("_refs/branches/review%2Fa/0000000003.json")
+    ('review/a', 3)
+    >>> parse_ref_name("_refs/branches/.DS_Store")
+    """
+    found = _REF.fullmatch(name)
+    return (unquote(found[1]), int(found[2])) if found else None
 
 
 def chunk_name(digest: str, ulid: str) -> str:
