@@ -1,17 +1,15 @@
 """The state of a graph handle: its store, its branch, what it shows and what its caller has seen.
 
 Owns freshness (a read runs on the newest state unless the handle is pinned), the memory behind
-strict writes, and survival: a handle reopens itself in a forked process, and pickles without
-secrets. It never reads or writes data.
+strict writes, and the way to other processes: a handle pickles, without secrets, and refuses to
+work after a fork. It never reads or writes data.
 """
 
 import os
-import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self
 
-from omnigraph.errors import BranchNotFound, GraphClosed, ReadOnlyError
-from omnigraph.history import branches
+from omnigraph.errors import BranchNotFound, GraphClosed, ReadOnlyError, UsageError
 from omnigraph.history.commit import Commit
 from omnigraph.history.line import Line
 from omnigraph.history.memory import Shown
@@ -20,8 +18,7 @@ from omnigraph.history.recover import attend
 from omnigraph.history.schemas import Contract
 from omnigraph.history.snapshot import Point, Snapshot, of_state, snapshot
 from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.storage.effects import Effects
-from omnigraph.storage.store import Store, open_store
+from omnigraph.storage.store import Store
 
 if TYPE_CHECKING:
     from omnigraph.history.manifest import Opened
@@ -46,7 +43,6 @@ class Handle:
         self._line = line
         self._closed = False
         self._pid = os.getpid()
-        self._lock = threading.Lock()
         self._fixed = at is not None or pinned is not None
         self.read_only = read_only or self._fixed
         self.actor = actor
@@ -163,28 +159,17 @@ class Handle:
         if self._closed:
             raise GraphClosed(f"this handle on {self.uri} is closed")
         if self._pid != os.getpid():
-            self._reopen()
+            # Reopening here would work most of the time, and end the process at other times.
+            raise UsageError(
+                reason="this handle belongs to the process that forked this one; Lance, which reads"
+                " and writes the tables, cannot be used after a fork",
+                hint="start processes with spawn or forkserver, and hand the graph over: it pickles",
+            )
 
     def _writable(self, what: str) -> None:
         self._open()
         if self.read_only:
             raise ReadOnlyError(what=what)
-
-    def _reopen(self) -> None:
-        """In a forked process nothing of the parent's connections may be used."""
-        with self._lock:
-            if self._pid == os.getpid():
-                return
-            old = self._store
-            effects = Effects(read_only=old.effects.read_only)
-            store = open_store(
-                self.uri, effects=effects, durability=old.durability, options=old.root.options
-            )
-            line = branches.open_line(store, self.branch_name)
-            point = self._snapshot.commit_id if self._fixed else None
-            read_only, fixed, memory = self.read_only, self._fixed, self._memory
-            Handle.__init__(self, store, line, read_only=read_only, actor=self.actor, at=point)
-            self._fixed, self._memory = fixed, memory
 
     def __reduce__(self) -> tuple[Any, ...]:
         shown = self._snapshot.commit_id if self._fixed else None
