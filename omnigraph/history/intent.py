@@ -139,7 +139,9 @@ def decide(store: Store, intent: Intent, wish: Verdict) -> Verdict | None:
     verdict: Verdict | None = wish
     if not store.objects.create_json(name, {"verdict": wish}):
         found = store.objects.read_json(name)
-        verdict = found["verdict"] if found else None
+        verdict = found.get("verdict") if found else None
+        if found is not None and verdict not in ("publish", "discard"):
+            raise _damaged(name)
     if store.objects.read(layout.intent_name(intent.id)) is None:
         store.objects.remove(name)
         return None

@@ -14,7 +14,7 @@ from hashlib import sha256
 import pyarrow as pa
 
 from omnigraph import ids
-from omnigraph.errors import CommitNotFound, HistoryReclaimed
+from omnigraph.errors import CommitNotFound, HistoryReclaimed, StorageError
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 
@@ -233,6 +233,15 @@ def _read_chunk(store: Store, chunk: Chunk) -> tuple[list[Commit], ChunkMap]:
     body = store.objects.read(chunk.name)
     if body is None:
         raise HistoryReclaimed(f"a piece of the log that ends at {chunk.end} is gone")
+    try:
+        return _understood(body)
+    except (KeyError, OSError, TypeError, ValueError) as error:
+        message = f"{chunk.name}, a piece of the log, is damaged; nothing was changed"
+        hint = "restore the file from a copy"
+        raise StorageError(message, kind="permanent", effect="none", hint=hint) from error
+
+
+def _understood(body: bytes) -> tuple[list[Commit], ChunkMap]:
     table = pa.ipc.open_file(io.BytesIO(body)).read_all()
     anchor = json.loads(table.schema.metadata[b"anchor"])
     tables = {key: TableEntry.from_json(key, facts) for key, facts in anchor["tables"].items()}

@@ -1,0 +1,44 @@
+"""Control objects with damaged content: a typed error says so, and nothing is changed."""
+
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.errors import StorageError
+from omnigraph.graph import Graph
+from omnigraph.history import intent as intents
+from omnigraph.history import log
+from omnigraph.history.long import _intent
+from omnigraph.history.plan import Signature
+from omnigraph.storage.layout import COMMITS
+from tests.graph.conftest import tree
+from tests.rig.writes import append, write
+
+
+@pytest.mark.parametrize("left", [b"", b"ARROW1", None])
+def test_a_damaged_piece_of_the_log_is_told(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, left: bytes | None
+) -> None:
+    monkeypatch.setattr(log, "SEAL", 2)
+    for n in range(4):
+        write(graph._line, append({f"n{n}": n}))
+    for piece in Path(graph.uri, COMMITS).iterdir():
+        piece.write_bytes(piece.read_bytes()[:-40] if left is None else left)
+    before = tree(graph.uri)
+    with pytest.raises(StorageError, match="a piece of the log, is damaged") as told:
+        omnigraph.open(graph.uri, read_only=True).log()
+    assert (told.value.kind, told.value.effect) == ("permanent", "none")
+    assert tree(graph.uri) == before
+
+
+@pytest.mark.parametrize("body", ['{"verdict": "perhaps"}', "{}", "[]", ""])
+def test_a_damaged_verdict_decides_nothing(graph: Graph, body: str) -> None:
+    line = graph._line
+    intent = _intent(line, line.base(), "load", Signature(), ())
+    intents.arm(line.store, intent)
+    Path(graph.uri, f"__recovery/{intent.id}.verdict").write_text(body)
+    with pytest.raises(StorageError) as told:
+        intents.decide(line.store, intent, "publish")
+    assert (told.value.kind, told.value.effect) == ("permanent", "none")
+    assert [one.intent.id for one in intents.listing(line.store).pending] == [intent.id]
