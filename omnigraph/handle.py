@@ -163,7 +163,7 @@ class Handle:
             raise UsageError(
                 reason="this handle belongs to the process that forked this one; Lance, which reads"
                 " and writes the tables, cannot be used after a fork",
-                hint="start processes with spawn or forkserver, and hand the graph over: it pickles",
+                hint="start processes with spawn or forkserver; a graph can be pickled for them",
             )
 
     def _writable(self, what: str) -> None:
