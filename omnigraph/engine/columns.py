@@ -44,6 +44,8 @@ class HotColumn:
 
     def take(self, rows: Ids) -> pa.Array:
         """The values of rows; null for null."""
+        if len(rows) == 1:
+            return self._one(int(rows[0]))
         if self.codes is not None:
             return self.values.take(pa.array(self.index(rows)))
         if _all_of(rows, len(self.values)):
@@ -52,6 +54,11 @@ class HotColumn:
         if missing.any():
             return self.values.take(pa.array(np.where(missing, 0, rows), mask=missing))
         return self.values.take(pa.array(rows))
+
+    def _one(self, row: int) -> pa.Array:
+        if row < 0 or row >= (len(self.values) if self.codes is None else len(self.codes)):
+            return pa.nulls(1, self.values.type)
+        return self.values.slice(row if self.codes is None else int(self.codes[row]), 1)
 
     def index(self, rows: Ids) -> Ids:
         """Where among the values those of the rows are; only with codes."""
@@ -105,10 +112,7 @@ def hot_columns(
 ) -> list[HotColumn] | None:
     """Columns in memory, if all of them are worth it for a caller who needs so many rows."""
     found: list[HotColumn] = []
-    schema = context.table(key).schema
     for name in names:
-        if not _is_flat(schema.field(name).type):
-            return None
         load = partial(_load, context, key, name)
         one = _worth(context, key, ("column", name), _CALL + _ROW * rows, load)
         if one is not None:  # the others are not asked less for it
@@ -163,6 +167,8 @@ def _is_flat(kind: pa.DataType) -> bool:
 def _load(context: Context, key: str, name: str) -> HotColumn | None:
     """A column by row id; None when it is too wide, or row ids lie too far apart."""
     table, count = context.table(key), context.count(key)
+    if not _is_flat(table.schema.field(name).type):
+        return None
     sample = scan(table, [name], limit=_SAMPLE)
     if sample.num_rows and sample.nbytes / sample.num_rows * count > _WIDEST:
         return None

@@ -223,22 +223,25 @@ class LocalBackend:
 
     def first(self, prefix: str, count: int) -> Sequence[Found]:
         """Look at the names of one directory, and at the first files of them."""
-        place = self.directory / prefix
+        place = f"{self.directory}/{prefix}"  # text: this is asked before every read
         with reported("none"):
             try:
                 names = nsmallest(count, (one for one in os.listdir(place) if "#" not in one))  # noqa: PTH208 - names alone
             except (FileNotFoundError, NotADirectoryError):
                 return []
-            return [found for name in names for found in self._found(place / name)]
+            shown = [(f"{place}/{name}", f"{prefix}/{name}".lstrip("/")) for name in names]
+            return [found for path, name in shown for found in self._seen(path, name)]
 
     def _found(self, path: Path) -> Iterator[Found]:
+        return self._seen(str(path), str(path.relative_to(self.directory)))
+
+    def _seen(self, path: str, name: str) -> Iterator[Found]:
         try:
-            facts = path.stat()
+            facts = os.stat(path)  # noqa: PTH116 - a path object costs more than the look
         except FileNotFoundError:
             return
         modified = datetime.fromtimestamp(facts.st_mtime, UTC)
-        name, mark = str(path.relative_to(self.directory)), f"{facts.st_ino}-{facts.st_mtime_ns}"
-        yield Found(name, facts.st_size, modified, mark)
+        yield Found(name, facts.st_size, modified, f"{facts.st_ino}-{facts.st_mtime_ns}")
 
     @contextmanager
     def _scratch(self, target: Path, blocks: Iterable[bytes]) -> Iterator[Path]:
