@@ -21,7 +21,7 @@ from .fetch import RowSource
 from .order import Key, arrange, default_keys, id_order
 from .project import entities, fitted, result_schema
 from .rows import Ids, Rows
-from .values import Values, entities_of, values_of
+from .values import Values, count_distinct, entities_of, values_of
 
 
 def grouped(context: Context, rows: Rows, what: plan.ReadPlan, most: int | None) -> pa.Table:
@@ -93,6 +93,9 @@ class _Grouped:
 
     def _make(self, value: plan.Value) -> pa.Array:
         if isinstance(value, plan.Aggregate):
+            counted = _counted_entities(value)
+            if self.groups.count == 1 and counted is not None:
+                return pa.array([count_distinct(self.rows, counted)], pa.int64())
             argument = self._argument(value)
             return aggregate(value, argument, self.groups, self.rows.weights)
         source = RowSource(self.context, self.rows.take(self.first))
@@ -149,6 +152,13 @@ class _Grouped:
             # Also when one row of each group is left: two groups may still be equal so far.
             left, codes = left[kept], codes[kept]
         return np.asarray(np.lexsort(firsts[::-1]), np.int64)
+
+
+def _counted_entities(value: plan.Aggregate) -> str | None:
+    """The variable whose distinct entities are counted."""
+    if value.distinct and value.function == "count" and isinstance(value.argument, plan.Entity):
+        return value.argument.variable
+    return None
 
 
 def distinct(table: pa.Table) -> Ids:

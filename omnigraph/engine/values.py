@@ -20,6 +20,8 @@ from .context import Context
 from .fetch import RowSource
 from .rows import Ids, Mask, Rows
 
+_DENSE = 16  # a mark for each number is quicker than sorting up to so many times the numbers
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
@@ -66,6 +68,17 @@ class Values:
 
     def _gather(self, found: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return found if self.index is None else found[self.index]
+
+
+def count_distinct(rows: Rows, variable: str) -> int:
+    """How many entities a variable is; null is none."""
+    codes = entity_codes(rows[variable])
+    codes = codes[codes >= 0] if len(codes) and int(codes.min()) < 0 else codes
+    if len(codes) == 0 or int(codes.max()) > _DENSE * len(codes):
+        return len(np.unique(codes))
+    seen = np.zeros(int(codes.max()) + 1, np.bool_)
+    seen[codes] = True
+    return int(np.count_nonzero(seen))
 
 
 def entities_of(rows: Rows, variable: str) -> Values:
