@@ -281,7 +281,7 @@ class Writer:
         other = self.dice.choice(others) if self.dice.random() < 0.3 else self.constant(kind)
         if self.dice.random() < 0.05:
             other = "null"
-        if kind == "moment" and self.dice.random() < 0.2:
+        if kind == "moment" and self.dice.random() < 0.4:
             other = "now()"
         sides = [place, other]
         self.dice.shuffle(sides)
@@ -357,10 +357,14 @@ class Writer:
                 value = self.dice.choice(places)
             elif roll < 0.85 and self.nodes:
                 value = f"${self.dice.choice(sorted(self.nodes))}"
-            elif roll < 0.93:
+            elif roll < 0.91:
                 value = self.constant(self.dice.choice(SCALARS))
             else:
-                value = self.dice.choice(["now()", '["a", "b"]', "[1, 2.5]", "[]"])
+                value = self.dice.choice(
+                    ["now()", "now()", '["a", "b"]', "[1, 2.5]", "[]", "$vector", "$vector"]
+                )
+                if value == "$vector":
+                    self.parameter("vector")
             found.append((f"{value} as c{number}", f"c{number}", False))
         return found
 
