@@ -189,3 +189,27 @@ def test_a_deletion_reads_only_what_was_deleted(graph: SmallGraph) -> None:
     assert (found.gone, found.come, len(found.marked), found.rows) == ((), (), 1, 1)
     lost, won = changed_rows(before, graph.table(PERSON), ["id", "age"])
     assert (lost.to_pylist(), won.num_rows) == ([{"id": "p2", "age": None, "_rowid": 2}], 0)
+
+
+def test_a_second_deletion_of_a_fragment_tells_its_own_rows(graph: SmallGraph) -> None:
+    graph.delete(PERSON, ["p0"])
+    before = graph.table(PERSON)
+    graph.delete(PERSON, ["p2"])
+    lost, won = changed_rows(before, graph.table(PERSON), ["id"])
+    assert (lost["id"].to_pylist(), won.num_rows) == (["p2"], 0)
+    back, forth = changed_rows(graph.table(PERSON), before, ["id"])
+    assert (back.num_rows, forth["id"].to_pylist()) == (0, ["p2"])
+
+
+def test_two_branches_that_give_one_row_id_to_two_nodes(graph: SmallGraph) -> None:
+    from omnigraph.history.branches import create_branch
+
+    other = SmallGraph(create_branch(graph.line.store, "other", graph.line))
+    graph.nodes(PERSON, ["mine"])
+    graph.edges(KNOWS, [("mine", "p0")])
+    other.nodes(PERSON, ["yours"])
+    other.edges(KNOWS, [("p2", "yours"), ("yours", "yours")])
+    one, two = tables_of(graph), tables_of(other)
+    for bags in (False, True):
+        found = patch(build(one, edges=bags), one, two)
+        assert found is None or same(found, build(two, edges=bags))
