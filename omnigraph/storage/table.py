@@ -251,18 +251,6 @@ def find_rows(table: Table, column: str, values: Sequence[str], columns: Sequenc
     return found
 
 
-def take_rows(table: Table, row_ids: Sequence[int], columns: Sequence[str]) -> pa.Table:
-    """Rows by row id, in that order; a row that is gone leaves nulls, never a shift."""
-    asked = pa.table({"_rowid": pa.array(row_ids, pa.uint64())})
-    import pyarrow.compute as pc
-
-    found = table.dataset.to_table(
-        columns=list(columns), filter=pc.field("_rowid").isin(asked["_rowid"]), with_row_id=True
-    )
-    place = pc.index_in(asked["_rowid"], value_set=found["_rowid"].combine_chunks())
-    return found.take(place).drop_columns(["_rowid"])
-
-
 def _write(store: Store, table: Table, rows: pa.Table) -> list[Any]:
     shaped = rows.select(table.schema.names).cast(table.schema)
     fragments: list[Any] = store.effects.run(
