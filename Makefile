@@ -15,11 +15,11 @@ setup: $(READY) ## Make .venv with the package, the developer tools and a Java; 
 	@$(BIN)/python scripts/java.py $(VENV)
 	@echo "Ready: $(BIN)/omnigraph"
 
-# The stamp is redone when the dependencies change. Spark is not installed here: its distribution
-# is several hundred megabytes and nothing uses it yet. It will join as `.[dev,spark]`.
+# The stamp is redone when the dependencies change. Spark Connect is not installed here: it brings
+# pandas, and with pandas around every import of pyarrow.dataset, hence of lance, takes twice as long.
 $(READY): pyproject.toml constraints.txt scripts/find_python.sh
 	@python="$$(sh scripts/find_python.sh)" && { [ -x $(BIN)/python ] || "$$python" -m venv $(VENV); }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark]'
 	@touch $@
 
 demo: $(READY) ## Show what works today, on the example in examples/library

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnigraph import ids
 from omnigraph.diagnostics import Source
@@ -28,7 +28,6 @@ from omnigraph.history.audit import Outcome, list_outcomes
 from omnigraph.history.commit import Commit
 from omnigraph.history.copy import Copied, Progress, copy_graph
 from omnigraph.history.line import Line
-from omnigraph.history.log import in_order
 from omnigraph.history.manifest import manifest_exists
 from omnigraph.history.recover import recover_when_due
 from omnigraph.history.refs import Ref, find_ref
@@ -40,6 +39,9 @@ from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Durability, open_store
 from omnigraph.terms import actor_of
 from omnigraph.writing import Writing
+
+if TYPE_CHECKING:
+    from omnigraph.pipeline.frames import SparkGraph
 
 Location = str | PathLike[str]
 Options = Mapping[str, object]
@@ -86,7 +88,7 @@ class Graph(Reading, Writing):
         shown = self._snapshot if branch is None else self.checkout(branch).snapshot
         kept = (
             one
-            for one in in_order(shown.log.ancestors(shown.commit_id).values())
+            for one in shown.log.newest_first(shown.commit_id)
             if (actor is None or one.actor == actor)
             and (since is None or one.published >= since)
             and (type is None or type in {key.partition(":")[2] for key in one.tables})
@@ -104,6 +106,19 @@ class Graph(Reading, Writing):
         keys = [f"{kind}:{name}"] if kind else [f"node:{name}", f"edge:{name}"]
         key = next((one for one in keys if one in self._snapshot.tables), keys[0])
         return self._snapshot.table(key).dataset
+
+    def spark(
+        self, session: Any = None, *, master: str | None = None, remote: str | None = None
+    ) -> "SparkGraph":
+        """What there is now, for Spark: `graph.spark(spark).nodes("Paper")` is a DataFrame.
+
+        Without a session the active one is taken, or a local one started.
+        """
+        from omnigraph.pipeline.frames import SparkGraph
+        from omnigraph.pipeline.session import spark_session
+
+        found = session if session is not None else spark_session(master=master, remote=remote)
+        return SparkGraph(found, self._newest())
 
     def recoveries(self) -> list[Outcome]:
         """What became of operations whose process was gone, oldest first."""

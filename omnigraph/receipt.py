@@ -74,6 +74,7 @@ class BadRow:
     id: str | None
     reason: str
     property: str | None = None
+    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +96,18 @@ class LoadReport:
     def __iter__(self) -> Iterator[BadRow]:
         return iter(self.problems)
 
+    def first(self, most: int) -> "LoadReport":
+        """The same report with at most so many problems; `left_out` says how many are not shown."""
+        shown = self.problems[:most]
+        return LoadReport(shown, self.left_out + len(self.problems) - len(shown))
+
     def to_dicts(self) -> list[dict[str, Any]]:
         """Each problem as a dict."""
         names = BadRow.__slots__
-        return [{name: getattr(one, name) for name in names} for one in self.problems]
+        rows = [{name: getattr(one, name) for name in names} for one in self.problems]
+        if all(one["file"] is None for one in rows):
+            rows = [{name: one[name] for name in names if name != "file"} for one in rows]
+        return rows
 
     def _repr_html_(self) -> str:
         import pyarrow as pa
@@ -111,9 +120,9 @@ class LoadReport:
 
 def report(problems: Sequence[Problem]) -> LoadReport:
     """The problems of a load as its caller sees them."""
-    return LoadReport(
-        tuple(
-            BadRow(one.line, one.type, one.id, one.reason, getattr(one.error, "property", None))
-            for one in problems
-        )
-    )
+    return LoadReport(tuple(_bad_row(one) for one in problems))
+
+
+def _bad_row(one: Problem) -> BadRow:
+    column = getattr(one.error, "property", None)
+    return BadRow(one.line, one.type, one.id, one.reason, column, one.file)

@@ -27,7 +27,9 @@ def opened(
     """The input of a load; files are closed again."""
     if form not in (None, "ndjson", *_TABLES):
         raise UsageError(reason=f"format is ndjson, csv or parquet, not {form!r}")
-    if isinstance(data, Mapping):
+    if hasattr(data, "take_into") or hasattr(data, "frames"):  # files, or for Spark: as they are
+        yield data
+    elif isinstance(data, Mapping):
         yield {name: _table(one, form, mapping.get(name, {})) for name, one in data.items()}
     elif form in _TABLES:
         raise InputError(f"a {form} file needs the name of its type", reason='give {"Type": path}')

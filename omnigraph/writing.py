@@ -5,6 +5,7 @@ mutations and loads, hence to the same rules.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from omnigraph.errors import OmnigraphError, UsageError
@@ -14,6 +15,7 @@ from omnigraph.history.memory import Shown
 from omnigraph.history.plan import Watch
 from omnigraph.ingest.load import LoadMode, OnError
 from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.pipeline.engine import Way, run, source_of
 from omnigraph.prepared import COMPILED, Query, choose, demand, read_query
 from omnigraph.receipt import LoadReport, Receipt, report
 from omnigraph.rowtext import delete_text, edge_rows, rows_of, update_text
@@ -126,33 +128,47 @@ class Writing(Handle):
         format: Literal["ndjson", "csv", "parquet"] | None = None,
         mapping: Mapping[str, Mapping[str, str]] | None = None,
         on_error: OnError = "raise",
+        engine: Literal["auto", "spark", "local"] = "auto",
+        spark: Any = None,
+        rejects: str | PathLike[str] | None = None,
+        max_errors: int | None = None,
+        dry_run: bool = False,
         progress: Progress = None,
         if_commit: str | None = None,
         message: str | None = None,
         actor: str | None = None,
         idempotency_key: str | None = None,
     ) -> Receipt | LoadReport:
-        """Load NDJSON (a path, a file, bytes), records, or tables by type, as one commit.
+        """Load NDJSON (paths, a file, bytes), records, or tables by type, as one commit.
 
         `mode` is "append" (existing ids are errors), "merge" (they are replaced) or "overwrite"
         (the types in the input are replaced as a whole). `from_` forks a branch that is missing.
         A mapping of types may name CSV and Parquet files; `mapping` renames their columns. With
-        `on_error="report"` a bad input gives a `LoadReport` of everything that is wrong with it.
+        `on_error="report"` a bad input gives a `LoadReport` of everything that is wrong with it, or
+        of the first `max_errors`; `rejects` is a folder for all of it. `dry_run` only checks.
+
+        Paths may be folders, patterns and `s3://`. `engine` is "local", in this process, "spark",
+        on the session `spark` or on one of its own, or "auto": Spark from 64 MiB on, and for
+        DataFrames of Spark by type.
         """
         if on_error not in ("raise", "report"):
             raise UsageError(reason=f"on_error is 'raise' or 'report', not {on_error!r}")
+        way = Way(engine, spark, rejects=rejects, dry_run=dry_run, on_error=on_error)
         terms = Terms(if_commit, message, actor, idempotency_key)
         self._writable("a load")
         made = branch if from_ is not None and branch not in self._branches() else None
         there = self._forked(made, from_) if made else self._there(branch)
         try:
-            with opened(data, format, mapping or {}, progress) as source:
-                done = there._load(source, mode, on_error, terms, created=bool(made))
+            bulk = source_of(data, format, mapping or {}, way)
+            with opened(data if bulk is None else bulk, format, mapping or {}, progress) as source:
+                done = there._load(source, mode, way, terms, created=bool(made))
         except BaseException:
             self._unfork(made)
             raise
-        if isinstance(done, LoadReport):
+        if isinstance(done, LoadReport) or dry_run:
             self._unfork(made)
+        if isinstance(done, LoadReport) and max_errors is not None:
+            return done.first(max_errors)
         return done
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> Receipt:
@@ -238,23 +254,15 @@ class Writing(Handle):
         )
 
     def _load(
-        self, source: Any, mode: LoadMode, on_error: OnError, terms: Terms, *, created: bool
+        self, source: Any, mode: LoadMode, way: Way, terms: Terms, *, created: bool
     ) -> Receipt | LoadReport:
-        from omnigraph.ingest.load import LoadOptions, load
-
         self._writable("a load")
         with operation("load", self.branch_name) as event, self._store.effects.recorded() as did:
             watch, attempts = self._replacing(source, mode), Attempts()
             terms = self._signed(terms)
             event.phase("write")
-            done = load(
-                self._line,
-                source,
-                mode,
-                signature=terms.signature(mode),
-                conditions=terms.conditions(watch, attempts),
-                options=LoadOptions(on_error=on_error),
-            )
+            signature, conditions = terms.signature(mode), terms.conditions(watch, attempts)
+            done = run(self._line, source, mode, way, signature, conditions)
             event.requests, event.retries = len(did), attempts.retries
             event.rows = done.total
             self._wrote(done.commit, watch)
@@ -277,7 +285,7 @@ class Writing(Handle):
         except TypeError:
             known = "branch, if_commit, message, actor, idempotency_key"
             raise UsageError(reason=f"unknown option; there are {known}") from None
-        done = there._load(data, mode, "raise", terms, created=False)
+        done = there._load(data, mode, Way(), terms, created=False)
         assert isinstance(done, Receipt)  # noqa: S101 - problems are raised
         return done
 

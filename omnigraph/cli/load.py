@@ -1,5 +1,6 @@
 """`omnigraph load`: records into a graph, as one commit."""
 
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from omnigraph.receipt import LoadReport, Receipt
 
 _MODES = ("overwrite", "append", "merge")
+_FORMATS = ("ndjson", "parquet", "csv")
+_ENGINES = ("auto", "spark", "local")
+_TYPED = re.compile(r"([A-Z]\w*)=(.+)")
 
 
 @click.command()
@@ -31,14 +35,36 @@ _MODES = ("overwrite", "append", "merge")
 @click.option(
     "--data",
     required=True,
-    metavar="PATH",
+    multiple=True,
+    metavar="[TYPE=]PATH",
     type=click.Path(allow_dash=True),
-    help="NDJSON, also .gz and .zst; - is standard input.",
+    help="NDJSON, Parquet, CSV: files, folders, patterns; - is standard input. Repeatable.",
 )
 @click.option("--mode", required=True, type=click.Choice(_MODES), help="What existing ids mean.")
 @click.option("--branch", default="main", show_default=True, help="The branch.")
 @click.option("--from", "base", metavar="BASE", help="Fork the branch from this one, if missing.")
+@click.option("--format", type=click.Choice(_FORMATS), help="Of all files, whatever their names.")
+@click.option("--mapping", metavar="PATH", help="JSON: for each type, its columns by their names.")
+@click.option(
+    "--engine",
+    type=click.Choice(_ENGINES),
+    default="auto",
+    show_default=True,
+    help="Where it runs; auto: Spark from 64 MiB on.",
+)
+@click.option("--master", metavar="URL", help="Run on this Spark, such as spark://host:7077.")
+@click.option("--remote", metavar="URL", help="Run through Spark Connect, such as sc://host.")
 @click.option("--report", is_flag=True, help="Print every bad line, not only the first.")
+@click.option(
+    "--max-errors",
+    metavar="N",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    help="How many bad lines are shown.",
+)
+@click.option("--rejects", metavar="DIR", help="Write all bad lines there: Parquet and NDJSON.")
+@click.option("--dry-run", is_flag=True, help="Check the data, and write nothing.")
 @click.option("--if-commit", metavar="ID", help="Only if the branch is at this commit.")
 @click.option("--message", "-m", help="Why, for the log.")
 @click.option("--no-progress", is_flag=True, help="Do not show how far it is.")
@@ -46,7 +72,7 @@ _MODES = ("overwrite", "append", "merge")
 @actor_option
 @yes_option
 @shared_options
-def load(uri: str | None, data: str, mode: str, store: str | None, **how: Any) -> None:
+def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, **how: Any) -> None:
     """Load records: append refuses existing ids, merge replaces them, overwrite replaces types.
 
     One load is one commit. A single bad line and nothing is written.
@@ -58,13 +84,21 @@ def load(uri: str | None, data: str, mode: str, store: str | None, **how: Any) -
     from omnigraph.graph import open as open_graph
 
     graph = open_graph(root.uri, actor=how["actor"])
+    many = how["report"] or how["rejects"] is not None or how["dry_run"]
     with progress("load", hidden=how["no_progress"]) as told:
         done = graph.load(
-            sys.stdin.buffer if data == files.STDIN else data,
+            _source(data),
             mode=mode,  # type: ignore[arg-type]
             branch=how["branch"],
             from_=how["base"],
-            on_error="report" if how["report"] else "raise",
+            format=how["format"],
+            mapping=_mapping(how["mapping"]),
+            on_error="report" if many else "raise",
+            engine="spark" if how["master"] or how["remote"] else how["engine"],
+            spark=_session(how["master"], how["remote"]),
+            rejects=how["rejects"],
+            max_errors=None if how["report"] else how["max_errors"],
+            dry_run=how["dry_run"],
             progress=told,
             if_commit=how["if_commit"],
             message=how["message"],
@@ -72,9 +106,49 @@ def load(uri: str | None, data: str, mode: str, store: str | None, **how: Any) -
     from omnigraph.receipt import LoadReport
 
     if isinstance(done, LoadReport):
-        _refuse(done, files.name_of(data))
+        _refuse(done, ", ".join(files.name_of(one) for one in data))
         click.get_current_context().exit(exits.FAILED)
-    _tell(done, root.uri, mode, how["base"])
+    _tell(done, root.uri, mode, how["base"], checked=how["dry_run"])
+
+
+def _source(data: tuple[str, ...]) -> Any:
+    """What is loaded: standard input, a path, several, or paths by type."""
+    if len(data) == 1 and data[0] == files.STDIN:
+        return sys.stdin.buffer
+    if files.STDIN in data:
+        raise click.UsageError("--data - is standard input, and stands alone")
+    typed = [_TYPED.fullmatch(one) for one in data]
+    if not any(typed):
+        return data[0] if len(data) == 1 else list(data)
+    found: dict[str, list[str]] = {}
+    for one, given in zip(typed, data, strict=True):
+        if one is None:
+            raise click.UsageError(f"--data {given}: give all of them a type, or none")
+        found.setdefault(one[1], []).append(one[2])
+    return found
+
+
+def _mapping(path: str | None) -> Any:
+    if path is None:
+        return None
+    import json
+
+    try:
+        found = json.loads(files.read_source(path).text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path} is not JSON: {error.msg}", reason="malformed mapping") from None
+    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
+        reason = 'expected {"Type": {"column": "property"}}'
+        raise InputError(f"{path} is no mapping: {reason}", reason="malformed mapping")
+    return found
+
+
+def _session(master: str | None, remote: str | None) -> Any:
+    if master is None and remote is None:
+        return None
+    from omnigraph.pipeline.session import spark_session
+
+    return spark_session(master=master, remote=remote)
 
 
 def _refuse(found: "LoadReport", name: str) -> None:
@@ -83,19 +157,22 @@ def _refuse(found: "LoadReport", name: str) -> None:
         show.document(error.to_json() | {"problems": found.to_dicts()})
         return
     for one in found:
-        show.problem(one.reason, None)
-    bad = show.count(len(found), "problem")
+        show.problem(one.reason if one.file is None else f"{one.file}: {one.reason}", None)
+    if found.left_out:
+        show.problem(f"… and {found.left_out} more", None)
+    bad = show.count(len(found) + found.left_out, "problem")
     show.problem(f"{bad} in {name}; nothing was written", None)
 
 
-def _tell(done: "Receipt", uri: str, mode: str, base: str | None) -> None:
+def _tell(done: "Receipt", uri: str, mode: str, base: str | None, *, checked: bool = False) -> None:
     if settings().json:
         show.document(_document(done, uri, mode, base))
         return
     counts = [f"{n} {name}" for part in (done.nodes, done.edges) for name, n in part.items()]
     told = f": {', '.join(counts)}" if counts else ", nothing to load"
     made = " (new branch)" if done.branch_created else ""
-    show.result(f"loaded {done.branch}{made} by {mode}{told}")
+    did = "checked for" if checked else "loaded"
+    show.result(f"{did} {done.branch}{made} by {mode}{told}")
 
 
 def _document(done: "Receipt", uri: str, mode: str, base: str | None) -> dict[str, Any]:

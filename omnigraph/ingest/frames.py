@@ -27,6 +27,11 @@ def is_text(data: Any) -> bool:
     return isinstance(data, str | os.PathLike | bytes) or hasattr(data, "read")
 
 
+def take_table(intake: Intake, one: Node | Edge, table: pa.Table, first: int = 1) -> None:
+    """Take a table whose rows are numbered from `first`."""
+    _take_table(intake.shelf(one), table, first)
+
+
 def take_records(intake: Intake, data: Any, *, truncating: bool) -> None:
     """Take tables by type, or an iterable of records that say their types."""
     if isinstance(data, Mapping):
@@ -116,7 +121,7 @@ def _table(part: Any) -> pa.Table:
     return part.to_arrow()
 
 
-def _take_table(shelf: Shelf, table: pa.Table) -> None:
+def _take_table(shelf: Shelf, table: pa.Table, first: int = 1) -> None:
     """Take columns as they are where they fit, and cast where nothing is lost."""
     table = _ours(shelf, table)
     faults: dict[int, ClientError] = {}
@@ -130,7 +135,7 @@ def _take_table(shelf: Shelf, table: pa.Table) -> None:
             columns[column] = _end_column(table, column, name, faults)
     ids = _given(table, "id", None).to_pylist()
     columns["id"] = shelf.identify(_rows(columns, table.num_rows), ids, fault)
-    shelf.take_columns(columns, faults)
+    shelf.take_columns(columns, faults, first)
 
 
 def _ours(shelf: Shelf, table: pa.Table) -> pa.Table:

@@ -65,12 +65,14 @@ class Shelf:
         if len(self.waiting) >= _ENOUGH:
             self.flush()
 
-    def take_columns(self, columns: dict[str, pa.Array], faults: dict[int, ClientError]) -> None:
-        """Take a whole table; its rows are numbered from 1."""
+    def take_columns(
+        self, columns: dict[str, pa.Array], faults: dict[int, ClientError], first: int = 1
+    ) -> None:
+        """Take a whole table; its rows are numbered from `first`."""
         count = len(columns["id"])
         self.count += count
         within(f"entities for {table_key(self.type)}", self.count, self.limits.rows)
-        self._keep(columns, np.arange(1, count + 1, dtype=np.int64), faults)
+        self._keep(columns, np.arange(first, first + count, dtype=np.int64), faults)
 
     def flush(self) -> None:
         """Turn what waits into columns; records with a problem are left out."""
@@ -130,6 +132,12 @@ class Shelf:
     def tell(self, error: ClientError, line: int, id: str | None) -> None:
         """Write a problem down with its place."""
         self.problems.add(_placed(error, line, id, self.type), line, self.type.name, id)
+
+    def drain(self) -> tuple[pa.Table, Positions]:
+        """What was turned into columns so far, and where it stood; it is not kept."""
+        rows, places = self.rows(), self.positions()
+        self.parts, self.line_parts = [], []
+        return rows, places
 
     def rows(self) -> pa.Table:
         """All records as one table."""

@@ -69,10 +69,11 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """How a load treats its input: what a problem does, and how much it may bring."""
+    """How a load treats its input: what a problem does, how much it may bring, check or write."""
 
     on_error: OnError = "raise"
     limits: LoadLimits = field(default_factory=LoadLimits)
+    dry_run: bool = False
 
 
 def load(
@@ -102,7 +103,7 @@ def load(
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         problems.found = list(unreadable)
-        return _prepare(txn, parsed, problems, report=report)
+        return _prepare(txn, parsed, problems, report=report, writes=not options.dry_run)
 
     commit = publish(line, prepare, signature, conditions)
     if problems.found:
@@ -123,7 +124,9 @@ def parse(
     limits, report = options.limits, options.on_error == "report"
     intake = Intake(ir, problems, limits)
     truncating = mode == "overwrite"
-    if is_text(data):
+    if hasattr(data, "take_into"):  # several files
+        data.take_into(intake, truncating=truncating, report=report)
+    elif is_text(data):
         lines = lines_of(data, limits.line_bytes)
         read_lines(intake, lines, truncating=truncating, report=report)
     else:
@@ -152,7 +155,7 @@ def strict(line: Line, parsed: Parsed) -> tuple[Requirement, ...]:
 
 
 def _prepare(
-    txn: WriteTxn, parsed: Parsed, problems: Problems, *, report: bool
+    txn: WriteTxn, parsed: Parsed, problems: Problems, *, report: bool, writes: bool = True
 ) -> PublishPlan | None:
     schema = txn.base.state.schema.hash
     if schema != parsed.schema_hash:
@@ -167,7 +170,7 @@ def _prepare(
             problems.add_violation(one)
     if problems.found and not report:
         problems.raise_first()
-    if problems.found:
+    if problems.found or not writes:
         return None
     if parsed.mode == "merge":
         delta = without_unchanged(delta, lookup)

@@ -22,9 +22,11 @@ _STRUCTURE = b"{}[],:"
 _CHUNK = 20_000  # lines between two looks at what was wrong so far
 
 
-def read_lines(intake: Intake, lines: Iterable[bytes], *, truncating: bool, report: bool) -> None:
-    """Take every line of a text; without `report` the first problem ends it."""
-    for number, line in enumerate(lines, 1):
+def read_lines(
+    intake: Intake, lines: Iterable[bytes], *, truncating: bool, report: bool, first: int = 1
+) -> None:
+    """Take every line of a text, numbered from `first`; without `report` a problem ends it."""
+    for number, line in enumerate(lines, first):
         try:
             record = parse_line(line, intake.limits)
         except ClientError as error:

@@ -4,9 +4,11 @@ Owns the record of a problem and the collection of them. A load that raises stop
 the order of the input, a load that reports collects all; neither writes anything.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from omnigraph.errors import ClientError
+from omnigraph.errors.root import fill
 from omnigraph.rules.violation import Violation
 
 
@@ -18,11 +20,32 @@ class Problem:
     type: str | None
     id: str | None
     error: ClientError
+    file: str | None = None
 
     @property
     def reason(self) -> str:
         """The error in words."""
         return self.error.message
+
+
+# Facts that say where a record stood.
+_POSITIONS = ("line", "first_input_position", "second_input_position")
+
+
+def located(one: Problem, line_of: Callable[[int], int | None], file: str | None) -> Problem:
+    """The same problem with the lines of its file in place of positions in the whole input."""
+    error, old = one.error, one.line
+    facts = dict(error.details)
+    for name in _POSITIONS:
+        if isinstance(facts.get(name), int):
+            facts[name] = line_of(facts[name])
+    line = None if old is None else line_of(old)
+    prefix = f"line {old}: "
+    message = None
+    if fill(type(error).sentence, error.details) != error.message:
+        shown = "" if line is None else f"line {line}: "
+        message = error.message.replace(prefix, shown, 1)
+    return Problem(line, one.type, one.id, type(error)(message, hint=error.hint, **facts), file)
 
 
 @dataclass(slots=True)

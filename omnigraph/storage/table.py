@@ -20,7 +20,7 @@ from omnigraph import ids
 from .row_ids import check_row_ids
 from .store import Store
 
-_FORMAT: Literal["2.2"] = "2.2"
+FORMAT: Literal["2.2"] = "2.2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
             store.root.at(location),
             mode="create",
             enable_stable_row_ids=True,
-            data_storage_version=_FORMAT,
+            data_storage_version=FORMAT,
             storage_options=store.options,
             session=store.session,
         ),
@@ -130,7 +130,7 @@ def stage_change(
     """
     if replaced is not None:
         check_row_ids(table.dataset, removed, replaced[0], replaced[1].num_rows)
-    marked, gone, touched, marks = _remove(store, table, removed)
+    marked, gone, touched, marks = remove_rows(store, table, removed)
     row_ids, rows = replaced if replaced is not None else ((), None)
     fresh = _concatenate(rows, added)
     new = _write(store, table, fresh) if fresh is not None else []
@@ -191,7 +191,8 @@ def _some_fragments(task: Any, count: int) -> Any:
     every = facts["task"]["fragments"]
     start = int(ids.random_fraction() * max(1, len(every) - count + 1))
     facts["task"]["fragments"] = every[start : start + count]
-    return CompactionTask.from_json(json.dumps(facts))
+    untyped: Any = CompactionTask  # its types leave this method out
+    return untyped.from_json(json.dumps(facts))
 
 
 def commit(store: Store, table: Table, staged: Staged) -> Table:
@@ -260,7 +261,7 @@ def _write(store: Store, table: Table, rows: pa.Table) -> list[Any]:
             shaped,
             table.dataset,
             mode="append",
-            data_storage_version=_FORMAT,
+            data_storage_version=FORMAT,
             enable_stable_row_ids=True,
             storage_options=store.options,
         ),
@@ -268,7 +269,7 @@ def _write(store: Store, table: Table, rows: pa.Table) -> list[Any]:
     return fragments
 
 
-def _remove(
+def remove_rows(
     store: Store, table: Table, addresses: Sequence[int]
 ) -> tuple[list[Any], list[int], tuple[Mark, ...], tuple[str, ...]]:
     """Deletion files for rows by address: marked fragments, ids of emptied ones, marks, files."""

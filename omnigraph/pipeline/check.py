@@ -1,0 +1,278 @@
+"""The rules that need all records of a load, as joins over the notes of its tasks.
+
+Duplicates, uniqueness, endpoints and cardinality, with the meaning that `rules` gives them. Spark
+finds the few records that break a rule; their violations are made here, on the driver.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.rules.endpoints import End, ends_of
+from omnigraph.rules.violation import Violation
+
+from .notes import unpacked
+from .place import type_of
+from .scan import scan
+from .stage import Job, groups, shown_tuple
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Case:
+    """Everything the rules look at: the notes, what the few of them said, and the base."""
+
+    spark: "SparkSession"
+    job: Job
+    snapshot: Snapshot
+    notes: "DataFrame"
+    few: Sequence[dict[str, Any]]
+    types: frozenset[str]  # table keys that the input names
+
+    @property
+    def whole(self) -> bool:
+        """Whether the types of the input are replaced."""
+        return self.job.mode == "overwrite"
+
+    def type(self, number: int) -> Node | Edge:
+        """A type by its number in the notes."""
+        return type_of(self.job.ir, self.job.keys[number])
+
+    def keys(self, key: str) -> "DataFrame":
+        """The key notes of a type."""
+        bulk = self.notes
+        return bulk.where((bulk.kind == "key") & (bulk.type == self.job.keys.index(key)))
+
+    def stored(self, key: str, columns: Sequence[str]) -> "DataFrame":
+        """The stored rows of a type."""
+        return scan(self.spark, self.snapshot, key, columns)
+
+    def filled(self, key: str) -> bool:
+        """Whether a type has stored rows."""
+        return key in self.job.filled
+
+
+def set_violations(case: Case, *, unread: bool) -> tuple[list[Violation], frozenset[int]]:
+    """The violations that need all records, and the spots of records that later ones replace.
+
+    When some records could not be read, an edge may only seem to lack its node: then neither
+    endpoints nor cardinality are judged.
+    """
+    found: list[Violation] = []
+    repeated = _repeated_ids(case)
+    found += _of_repeated(case, repeated)
+    gone = frozenset(spot for spots in repeated.values() for spot in spots[:-1])
+    found += _repeated_tuples(case)
+    found += [unpacked(one["data"]) for one in case.few if _counts(one, "taken", gone)]
+    found += _held(case, gone)
+    if not unread:
+        found += _dangling(case, gone)
+        found += _orphaned(case)
+        found += _cardinality(case, gone)
+    return found, gone
+
+
+def _counts(one: dict[str, Any], kind: str, gone: frozenset[int]) -> bool:
+    return one["kind"] == kind and one["spot"] not in gone
+
+
+Repeated = dict[tuple[int, str], list[int]]
+
+
+def _repeated_ids(case: Case) -> Repeated:
+    """Ids that several records have, with their spots in order."""
+    bulk = case.notes
+    keyed = bulk.where((bulk.kind == "key") & bulk.id.isNotNull()).select("type", "id", "spot")
+    rows = _several(keyed, ["type", "id"])
+    return {(number, name): spots for (number, name), spots in rows}
+
+
+def _several(rows: "DataFrame", by: list[str]) -> list[tuple[tuple[Any, ...], list[int]]]:
+    """Groups of more than one row, with their spots.
+
+    Only hashes are exchanged and counted; what shares one is compared by value.
+    """
+    from pyspark.sql import functions as f
+
+    hashed = rows.withColumn("h", f.xxhash64(*by))
+    many = hashed.groupBy("h").count().where("count > 1").select("h")
+    found = hashed.join(f.broadcast(many), "h", "left_semi").select(*by, "spot").toArrow()
+    listed = sorted(zip(*(found[name].to_pylist() for name in [*by, "spot"]), strict=True))
+    grouped = [(at, [one[-1] for one in some]) for at, some in groupby(listed, lambda r: r[:-1])]
+    return [(at, spots) for at, spots in grouped if len(spots) > 1]
+
+
+def _of_repeated(case: Case, repeated: Repeated) -> Iterator[Violation]:
+    for (number, entity), spots in repeated.items():
+        one, key = case.type(number), case.job.keys[number]
+        if isinstance(one, Node) and one.key is not None:
+            named = one.key[0] if len(one.key) == 1 else one.key
+            for spot in spots[1:]:
+                yield Violation(
+                    "@unique", key, entity, named, line=spot, value=entity, other_id=entity,
+                    other_line=spots[0],
+                )  # fmt: skip
+        elif case.job.mode != "merge":
+            for before, spot in pairwise(spots):
+                yield Violation("key", key, entity, line=spot, other_line=before)
+
+
+def _repeated_tuples(case: Case) -> Iterator[Violation]:
+    bulk = case.notes
+    if not any(groups(type_of(case.job.ir, key)) for key in case.types):
+        return
+    rows = bulk.where(bulk.kind == "unique").select("type", "grp", "value", "id", "spot")
+    by = ["type", "grp", "value"]
+    ids = _ids_at(rows, found := _several(rows, by))
+    for (number, group, value), spots in found:
+        one = case.type(number)
+        columns = groups(one)[group]
+        for spot in spots[1:]:
+            yield Violation(
+                "@unique", case.job.keys[number], ids[spot], _named(columns), line=spot,
+                value=shown_tuple(value, columns), other_id=ids[spots[0]], other_line=spots[0],
+            )  # fmt: skip
+
+
+def _ids_at(rows: "DataFrame", found: list[tuple[tuple[Any, ...], list[int]]]) -> dict[int, str]:
+    """The ids of some records."""
+    spots = [spot for _, some in found for spot in some]
+    if not spots:
+        return {}
+    table = rows.where(rows.spot.isin(spots)).select("spot", "id").toArrow()
+    return dict(zip(table["spot"].to_pylist(), table["id"].to_pylist(), strict=True))
+
+
+def _named(columns: tuple[str, ...]) -> str | tuple[str, ...]:
+    return columns[0] if len(columns) == 1 else columns
+
+
+def _held(case: Case, gone: frozenset[int]) -> list[Violation]:
+    """Values that a stored entity holds which the load does not replace."""
+    asked = [one for one in case.few if _counts(one, "held", gone)]
+    if not asked:
+        return []
+    bulk = case.notes
+    holders = {(one["type"], one["src"]) for one in asked}
+    names = sorted({name for _, name in holders})
+    found = bulk.where((bulk.kind == "key") & bulk.id.isin(names)).select("type", "id").toArrow()
+    freed = set(zip(found["type"].to_pylist(), found["id"].to_pylist(), strict=True))
+    return [unpacked(one["data"]) for one in asked if (one["type"], one["src"]) not in freed]
+
+
+def _latest(rows: "DataFrame", gone: frozenset[int]) -> "DataFrame":
+    return rows.where(~rows.spot.isin(sorted(gone))) if gone else rows
+
+
+def _dangling(case: Case, gone: frozenset[int]) -> Iterator[Violation]:
+    """Written edges that lack a node, one question per node type."""
+    edges = [one for one in case.job.ir.catalog.edges if f"edge:{one.name}" in case.types]
+    ends = [end for one in edges for end in ends_of(one)]
+    for key in sorted({to for _, _, to in ends}):
+        pointing = [end for end in ends if end[2] == key]
+        missing = _missing(case, key, pointing, gone)
+        if missing:
+            for edge, column, _ in pointing:
+                yield from _pointing(case, edge, column, key, missing, gone)
+
+
+def _missing(case: Case, key: str, ends: list[End], gone: frozenset[int]) -> list[str]:
+    """Ids that written edges use and that no node has, afterwards."""
+    used = [
+        _latest(case.keys(f"edge:{edge.name}"), gone).selectExpr(f"{column} as id")
+        for edge, column, _ in ends
+    ]
+    known = []
+    if key in case.types:
+        known.append(case.keys(key).where("id is not null").select("id"))
+    if case.filled(key) and not (case.whole and key in case.types):
+        known.append(case.stored(key, ["id"]))
+    asked = reduce(lambda a, b: a.unionAll(b), used).distinct()
+    if known:
+        asked = asked.join(reduce(lambda a, b: a.unionAll(b), known), "id", "left_anti")
+    found: list[str] = asked.toArrow()["id"].to_pylist()
+    return found
+
+
+def _pointing(
+    case: Case, edge: Edge, column: str, key: str, missing: list[str], gone: frozenset[int]
+) -> Iterator[Violation]:
+    rows = _latest(case.keys(f"edge:{edge.name}"), gone)
+    found = rows.where(rows[column].isin(missing)).select("id", column, "spot").toArrow()
+    for one in found.to_pylist():
+        value = one[column]
+        reason = f"{column} '{value}' not found in {key.partition(':')[2]}"
+        yield Violation(
+            "endpoint", f"edge:{edge.name}", one["id"], column, reason, one["spot"], value
+        )
+
+
+def _orphaned(case: Case) -> Iterator[Violation]:
+    """Stored edges that stay, and whose node an overwrite takes away."""
+    if not case.whole:
+        return
+    for edge in case.job.ir.catalog.edges:
+        name = f"edge:{edge.name}"
+        for _, column, key in ends_of(edge):
+            if name in case.types or key not in case.types:
+                continue
+            if case.filled(name) and case.filled(key):
+                yield from _losing(case, name, column, key)
+
+
+def _losing(case: Case, name: str, column: str, key: str) -> Iterator[Violation]:
+    kept = case.keys(key).where("id is not null").selectExpr(f"id as {column}")
+    found = case.stored(name, ["id", column]).join(kept, column, "left_anti").toArrow()
+    for one in found.to_pylist():
+        reason = f"{column} '{one[column]}' not found in {key.partition(':')[2]}"
+        yield Violation("endpoint", name, one["id"], column, reason, value=one[column])
+
+
+def _cardinality(case: Case, gone: frozenset[int]) -> Iterator[Violation]:
+    for edge in case.job.ir.catalog.edges:
+        bounded = edge.low > 0 or edge.high is not None
+        if bounded and f"edge:{edge.name}" in case.types:
+            yield from _counted(case, edge, gone)
+
+
+def _counted(case: Case, edge: Edge, gone: frozenset[int]) -> Iterator[Violation]:
+    """Sources with too few or too many edges afterwards."""
+    from pyspark.sql import functions as f
+
+    key = f"edge:{edge.name}"
+    rows = _latest(case.keys(key), gone)
+    counts = rows.select("src", "spot", f.lit(1).alias("n"))
+    touched = [rows.select("src")]
+    none = f.lit(None).cast("bigint")
+    if case.filled(key):
+        stored = case.stored(key, ["id", "src"])
+        if case.whole:
+            touched.append(stored.select("src"))
+        else:
+            ids = rows.where("id is not null").select("id")
+            kept = stored.join(ids, "id", "left_anti")
+            counts = counts.unionAll(kept.select("src", none.alias("spot"), f.lit(1).alias("n")))
+            bulk = case.notes
+            old = (bulk.kind == "old") & (bulk.type == case.job.keys.index(key))
+            touched.append(bulk.where(old).select("src"))
+    sources = reduce(lambda a, b: a.unionAll(b), touched).distinct()
+    node = f"node:{edge.source}"
+    if case.whole and node in case.types:
+        sources = sources.join(case.keys(node).selectExpr("id as src"), "src", "left_semi")
+    summed = sources.join(counts, "src", "left").groupBy("src")
+    total = summed.agg(f.coalesce(f.sum("n"), f.lit(0)).alias("n"), f.min("spot").alias("spot"))
+    high = "" if edge.high is None else f" or n > {int(edge.high)}"
+    for one in total.where(f"n < {int(edge.low)}{high}").toArrow().to_pylist():
+        yield _miscounted(edge, key, one["src"], one["n"], one["spot"])
+
+
+def _miscounted(edge: Edge, key: str, source: str, count: int, spot: int | None) -> Violation:
+    bound = f"at least {edge.low}" if count < edge.low else f"at most {edge.high}"
+    reason = f"source '{source}' has {count} edge{'s'[: count != 1]}, and must have {bound}"
+    return Violation("@card", key, source, None, reason, spot, count)

@@ -1,0 +1,135 @@
+"""Which engine loads: this process for small data, Spark for what is large or is in Spark already.
+
+Owns that choice and what both have in common: rejects, dry runs, the problem that is raised. Spark
+is not imported before it was chosen.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, Literal, get_args
+
+from omnigraph.errors import UsageError
+from omnigraph.history.line import Line
+from omnigraph.history.plan import Requirement, Signature
+from omnigraph.ingest.load import Loaded, LoadMode, LoadOptions, OnError, load
+
+from .rejects import write_rejects
+from .sources import Files, Input, Names, are_files, find_inputs, total_size
+
+Engine = Literal["auto", "spark", "local"]
+LARGE = 64 << 20  # bytes of input from which on Spark is worth its start
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a load goes: its engine, its session or where to get one, and what becomes of rejects."""
+
+    engine: Engine = "auto"
+    session: Any = None
+    master: str | None = None
+    remote: str | None = None
+    rejects: str | os.PathLike[str] | None = None
+    dry_run: bool = False
+    on_error: OnError = "raise"
+    piece: int | None = None
+    fragment_rows: int = 1 << 20
+
+    def __post_init__(self) -> None:
+        if self.engine not in get_args(Engine):
+            reason = f"engine is {', '.join(get_args(Engine))}, not {self.engine!r}"
+            raise UsageError(reason=reason)
+
+
+@dataclass(frozen=True, slots=True)
+class OnSpark:
+    """An input that Spark will load."""
+
+    inputs: Sequence[Input] = ()
+    frames: Mapping[str, Any] | None = None
+
+
+def source_of(data: Any, form: str | None, mapping: Names, way: Way) -> OnSpark | Files | None:
+    """What to load on which engine; None when the input is one that only this process takes."""
+    if isinstance(data, Mapping) and any(map(_is_frame, data.values())):
+        if way.engine == "local":
+            raise UsageError(reason="a DataFrame of Spark is loaded by engine spark")
+        return OnSpark(frames=dict(data))
+    if not are_files(data):
+        if way.engine == "spark":
+            raise UsageError(reason="engine spark loads files and DataFrames of Spark")
+        return None
+    inputs = find_inputs(data, form, mapping)
+    large = way.engine == "auto" and total_size(inputs) >= LARGE and find_spec("pyspark")
+    if way.engine == "spark" or large:
+        return OnSpark(inputs)
+    alone = len(inputs) == 1 and inputs[0].form == "ndjson"
+    by_type = isinstance(data, Mapping)
+    return None if alone or (by_type and len(inputs) == len(data)) else Files(inputs)
+
+
+def run(
+    line: Line,
+    source: Any,
+    mode: LoadMode,
+    way: Way,
+    signature: Signature,
+    conditions: Sequence[Requirement],
+) -> Loaded:
+    """Load; problems are written to the folder of rejects, then raised or given back."""
+    if isinstance(source, OnSpark):
+        done = _on_spark(line, source, mode, way, signature, conditions)
+    else:
+        done = _here(line, source, mode, way, signature, conditions)
+    if way.rejects is not None:
+        write_rejects(way.rejects, done.problems)
+    if done.problems and way.on_error == "raise":
+        raise done.problems[0].error
+    return done
+
+
+def _on_spark(
+    line: Line,
+    source: OnSpark,
+    mode: LoadMode,
+    way: Way,
+    signature: Signature,
+    conditions: Sequence[Requirement],
+) -> Loaded:
+    from .load import Bulk, load_on_spark
+    from .session import spark_session
+
+    session = way.session
+    if session is None:
+        session = spark_session(master=way.master, remote=way.remote)
+    bulk = Bulk(
+        mode,
+        source.inputs,
+        source.frames or {},
+        way.dry_run,
+        piece=way.piece,
+        rows=way.fragment_rows,
+    )
+    return load_on_spark(session, line, bulk, signature=signature, conditions=conditions)
+
+
+def _here(
+    line: Line,
+    source: Any,
+    mode: LoadMode,
+    way: Way,
+    signature: Signature,
+    conditions: Sequence[Requirement],
+) -> Loaded:
+    files = isinstance(source, Files)
+    on_error: OnError = "report" if files or way.rejects is not None else way.on_error
+    options = LoadOptions(on_error=on_error, dry_run=way.dry_run)
+    done = load(line, source, mode, signature=signature, conditions=conditions, options=options)
+    if not files or not done.problems:
+        return done
+    return Loaded(mode, problems=tuple(source.spots.locate(done.problems)))
+
+
+def _is_frame(data: Any) -> bool:
+    return hasattr(data, "mapInArrow")

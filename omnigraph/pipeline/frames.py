@@ -1,0 +1,48 @@
+"""A snapshot of a graph in Spark: its node and edge types as DataFrames."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import EntityNotFound
+from omnigraph.history.snapshot import Snapshot
+
+from .scan import scan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class SparkGraph:
+    """One snapshot bound to a Spark session; every DataFrame of it shows that snapshot."""
+
+    session: "SparkSession"
+    snapshot: Snapshot
+
+    def nodes(
+        self, name: str, columns: Sequence[str] | None = None, where: Any = None
+    ) -> "DataFrame":
+        """The nodes of a type: id and properties."""
+        return self._scan(f"node:{name}", columns, where)
+
+    def edges(
+        self, name: str, columns: Sequence[str] | None = None, where: Any = None
+    ) -> "DataFrame":
+        """The edges of a type: id, src, dst and properties."""
+        return self._scan(f"edge:{name}", columns, where)
+
+    def table(
+        self, name: str, columns: Sequence[str] | None = None, where: Any = None
+    ) -> "DataFrame":
+        """The table of a node or edge type; the node wins when both exist.
+
+        `where` is an Arrow expression, which Lance applies before anything reaches Spark.
+        """
+        kind = "node" if f"node:{name}" in self.snapshot.tables else "edge"
+        return self._scan(f"{kind}:{name}", columns, where)
+
+    def _scan(self, key: str, columns: Sequence[str] | None, where: Any) -> "DataFrame":
+        if key not in self.snapshot.tables:
+            raise EntityNotFound(f"there is no {key.replace(':', ' type ')} here")
+        return scan(self.session, self.snapshot, key, columns, where)

@@ -1,0 +1,183 @@
+"""The Spark session: a lean local one, one on a cluster, one behind Spark Connect, or the caller's.
+
+The only module that may touch the Spark context, which Spark Connect does not have. Finds a Java or
+explains what is missing. What the JVM prints goes to a file, not to the terminal.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OLDEST_JAVA = 17
+_SETTINGS = {
+    "spark.app.name": "omnigraph",
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.python.filterPushdown.enabled": "true",
+}
+_LOCAL = {
+    "spark.driver.memory": "1g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.catalogImplementation": "in-memory",
+}
+
+
+def spark_session(
+    *,
+    master: str | None = None,
+    remote: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> "SparkSession":
+    """The active session of this process, or a new one: local, on `master`, or behind `remote`.
+
+    Raises `ConfigError` when PySpark or a Java is missing, or when the session does not start.
+    """
+    if master is not None and remote is not None:
+        raise ConfigError(reason="master and remote both name a Spark: give one of them")
+    sessions = _pyspark().SparkSession
+    found = sessions.getActiveSession()
+    if found is not None and master is None and remote is None:
+        return found  # type: ignore[no-any-return]
+    try:
+        if remote is not None:
+            return _connect(sessions, remote, settings or {})
+        return _classic(sessions, master or f"local[{_cores()}]", settings or {})
+    except ConfigError:
+        raise
+    except Exception as error:  # whatever Spark raises, of any class
+        raise ConfigError(reason=f"Spark did not start: {_first_line(error)}") from error
+
+
+def _pyspark() -> Any:
+    try:
+        import pyspark.sql
+    except ImportError as error:
+        raise ConfigError(
+            reason="PySpark is not installed",
+            hint="pip install omnigraph[spark]; small data needs no Spark: engine 'local'",
+        ) from error
+    allow_without_pandas()
+    return pyspark.sql
+
+
+def allow_without_pandas() -> None:
+    """Let `mapInArrow` run where pandas is not installed: Spark asks for it and does not use it.
+
+    With pandas around, the first array that pyarrow makes imports it, which doubles the time that
+    every command takes to start.
+    """
+    from importlib.util import find_spec
+
+    from pyspark.sql.pandas import functions
+
+    if find_spec("pandas") is None:
+        asking: Any = functions
+        asking.require_minimum_pandas_version = lambda: None
+
+
+def _connect(sessions: Any, remote: str, settings: Mapping[str, str]) -> "SparkSession":
+    builder = sessions.builder.remote(remote)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()  # type: ignore[no-any-return]
+
+
+def _classic(sessions: Any, master: str, settings: Mapping[str, str]) -> "SparkSession":
+    from pyspark import SparkConf
+
+    local = master.startswith("local")
+    wanted = {**_SETTINGS, **(_LOCAL if local else {}), "spark.master": master, **settings}
+    conf = SparkConf(loadDefaults=False)
+    for name, value in wanted.items():
+        conf.set(name, value)
+    _start_java(conf)
+    return sessions.builder.config(conf=conf).getOrCreate()  # type: ignore[no-any-return]
+
+
+def _start_java(conf: Any) -> None:
+    """Start the JVM once per process, its output in a file that a failure shows the end of."""
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None:
+        return
+    java = find_java(os.environ, Path(sys.prefix))
+    if java is None:
+        raise ConfigError(
+            reason=f"Spark needs Java {OLDEST_JAVA} or newer, and none was found",
+            hint="install one, or set JAVA_HOME; small data needs no Spark: engine 'local'",
+        )
+    os.environ.setdefault("JAVA_HOME", str(java.parent.parent))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    handle, log = tempfile.mkstemp(prefix="omnigraph-spark-", suffix=".log")
+    try:
+        launch: Any = launch_gateway
+        gateway = launch(conf, popen_kwargs={"stderr": handle})
+    except Exception as error:
+        told = " ".join(Path(log).read_text("utf-8", "replace").split())[-500:]
+        raise ConfigError(reason=f"Java did not start: {told or error}") from error
+    finally:
+        os.close(handle)
+        Path(log).unlink()  # what is written from now on belongs to nobody
+    SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+def find_java(environ: Mapping[str, str], prefix: Path) -> Path | None:
+    """A `java` that is new enough: of JAVA_HOME, on the path, or the one beside this Python."""
+    places = [Path(environ["JAVA_HOME"], "bin", "java")] if environ.get("JAVA_HOME") else []
+    on_path = shutil.which("java", path=environ.get("PATH", ""))
+    places += [Path(on_path).resolve()] if on_path else []
+    places.append(prefix / "java" / "bin" / "java")
+    return next((one for one in places if one.exists() and _major(one) >= OLDEST_JAVA), None)
+
+
+def _major(java: Path) -> int:
+    try:
+        answer = subprocess.run(  # noqa: S603 - a path that was found, and a constant
+            [java, "-version"], capture_output=True, text=True, timeout=60, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    return int(found[1]) if found else 0
+
+
+def parallelism(spark: "SparkSession") -> int:
+    """How many tasks can run at once; a guess where the session does not say."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except Exception:  # Spark Connect has no context
+        return 8
+
+
+def cancel(spark: "SparkSession") -> None:
+    """Stop what this process runs on a session."""
+    try:
+        spark.sparkContext.cancelAllJobs()
+    except Exception:
+        spark.interruptAll()
+
+
+def _cores() -> int:
+    return max(1, len(os.sched_getaffinity(0)))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:300]

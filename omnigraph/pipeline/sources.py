@@ -1,0 +1,341 @@
+"""What a load is given: NDJSON, Parquet, CSV; files, folders, patterns, `s3://`; by type or not.
+
+Owns how an input is found, opened and cut into pieces of work. A piece numbers its own records from
+1; `Spots` turns such numbers into lines of files when all pieces have said how many lines they had.
+"""
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import pyarrow as pa
+
+from omnigraph.errors import InputError
+from omnigraph.ingest.files import lines_of
+from omnigraph.ingest.frames import take_table, type_named
+from omnigraph.ingest.intake import Intake
+from omnigraph.ingest.ndjson import read_lines
+from omnigraph.ingest.problem import Problem, located
+
+Form = Literal["ndjson", "parquet", "csv", "frame"]
+Names = Mapping[str, Mapping[str, str]]
+SHIFT = 40  # bits for the number of a record inside its piece
+_MASK = (1 << SHIFT) - 1
+_SUFFIXES: dict[str, Form] = {
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".json": "ndjson",
+    ".parquet": "parquet",
+    ".csv": "csv",
+}
+_PACKED = (".gz", ".zst")
+_PATTERN = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One file, with the type of its rows where the rows do not say it themselves."""
+
+    path: str
+    form: Form
+    type: str | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a file for one task: bytes of NDJSON, row groups of Parquet, all of a CSV."""
+
+    number: int
+    input: Input
+    start: int = 0
+    end: int | None = None
+
+
+def find_inputs(data: Any, form: str | None = None, mapping: Names | None = None) -> list[Input]:
+    """The files that a path, several, or a mapping of types to paths stands for, in order."""
+    mapping = mapping or {}
+    if isinstance(data, Mapping):
+        pairs = [(name, one) for name, part in data.items() for one in _several(part)]
+    else:
+        pairs = [(None, one) for one in _several(data)]
+    found = [each for name, one in pairs for each in _found(os.fspath(one), name, form, mapping)]
+    if not found:
+        raise InputError("there is no file to load", reason="no input")
+    return found
+
+
+def are_files(data: Any) -> bool:
+    """Whether an input consists of paths only."""
+    parts = list(data.values()) if isinstance(data, Mapping) else [data]
+    each = [one for part in parts for one in _several(part)]
+    return bool(each) and all(isinstance(one, str | os.PathLike) for one in each)
+
+
+def _several(data: Any) -> Sequence[Any]:
+    return data if isinstance(data, list | tuple) else [data]
+
+
+def _found(path: str, name: str | None, form: str | None, mapping: Names) -> Iterator[Input]:
+    files = list(_files(path, form))
+    if not files:
+        raise InputError(f"cannot read {path}: No such file or directory", reason="unreadable")
+    for one, size in files:
+        kind = form or form_of(one) or ("ndjson" if name is None else None)
+        if kind is None or (kind == "ndjson" and name is not None):
+            raise InputError(f"{one}: expected a CSV or Parquet file", reason="unknown format")
+        known = name if kind == "ndjson" else name or _named(one, mapping)
+        renamed = mapping.get(known or "", {})
+        yield Input(one, kind, known, dict(renamed), size)  # type: ignore[arg-type]
+
+
+def _files(path: str, form: str | None) -> Iterable[tuple[str, int]]:
+    if path.startswith("s3://"):
+        return _objects(path, form)
+    place = Path(path)
+    if place.is_dir():
+        inside = sorted(one for one in place.rglob("*") if one.is_file())
+        kept = [one for one in inside if not one.name.startswith((".", "_"))]
+    elif _PATTERN & set(path) and not place.exists():
+        kept = sorted(map(Path, glob.glob(path, recursive=True)))  # noqa: PTH207 - any root
+    else:
+        return [(path, place.stat().st_size)] if place.exists() else []
+    return [(str(one), one.stat().st_size) for one in kept if form or form_of(str(one))]
+
+
+def _objects(path: str, form: str | None) -> list[tuple[str, int]]:
+    from fnmatch import fnmatchcase
+
+    from pyarrow.fs import FileSelector, FileType
+
+    system, name = _s3(path)
+    base = name
+    if _PATTERN & set(name):
+        base = name[: min(name.index(mark) for mark in _PATTERN if mark in name)].rpartition("/")[0]
+    elif system.get_file_info(name).type == FileType.File:
+        return [(path, system.get_file_info(name).size)]
+    listed = system.get_file_info(FileSelector(base, recursive=True, allow_not_found=True))
+    files = [one for one in listed if one.type == FileType.File]
+    if base != name:
+        files = [one for one in files if fnmatchcase(one.path, name)]
+    kept = [(f"s3://{one.path}", one.size) for one in files]
+    return sorted(one for one in kept if form or form_of(one[0]))
+
+
+def _s3(path: str) -> tuple[Any, str]:
+    from pyarrow.fs import S3FileSystem
+
+    from omnigraph.storage.root import s3_options
+
+    options = s3_options(os.environ)
+    endpoint = options.get("aws_endpoint", "")
+    scheme, _, host = endpoint.rpartition("://")
+    made = S3FileSystem(
+        access_key=options.get("aws_access_key_id"),
+        secret_key=options.get("aws_secret_access_key"),
+        session_token=options.get("aws_session_token"),
+        region=options.get("aws_region"),
+        endpoint_override=host or None,
+        scheme=scheme or "https",
+    )
+    return made, path.removeprefix("s3://")
+
+
+def form_of(path: str) -> Form | None:
+    """The format that a name tells.
+
+    >>> form_of("a/b.jsonl.gz"), form_of("papers.parquet"), form_of("notes.txt")
+    ('ndjson', 'parquet', None)
+    """
+    name = Path(path)
+    if name.suffix in _PACKED:
+        name = name.with_suffix("")
+    return _SUFFIXES.get(name.suffix)
+
+
+def _named(path: str, mapping: Names) -> str:
+    """The type of a file of rows: what it is called, or the folder it is in."""
+    stem, folder = Path(path).stem, Path(path).parent.name
+    if folder in mapping or stem.startswith("part-"):
+        return folder
+    return stem
+
+
+def pieces_of(inputs: Sequence[Input], size: int) -> list[Piece]:
+    """Inputs cut into pieces of about `size` bytes, in the order of the input."""
+    spans = [(one, start, end) for one in inputs for start, end in _spans(one, size)]
+    return [Piece(number, *span) for number, span in enumerate(spans)]
+
+
+def _spans(one: Input, size: int) -> list[tuple[int, int | None]]:
+    if one.form == "parquet":
+        return _row_groups(one, size)
+    whole = one.form == "csv" or Path(one.path).suffix in _PACKED or one.size <= size
+    if whole or _is_packed(one.path):
+        return [(0, None)]
+    return [(at, min(at + size, one.size)) for at in range(0, one.size, size)]
+
+
+def _is_packed(path: str) -> bool:
+    with open_input(path) as file:
+        return bytes(file.read(4)).startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd"))
+
+
+def _row_groups(one: Input, size: int) -> list[tuple[int, int | None]]:
+    import pyarrow.parquet as pq
+
+    with open_input(one.path) as file, reported(one.path):
+        meta = pq.read_metadata(file)
+    spans: list[tuple[int, int | None]] = []
+    start, held = 0, 0
+    for at in range(meta.num_row_groups):
+        held += meta.row_group(at).total_byte_size
+        if held >= size or at == meta.num_row_groups - 1:
+            spans.append((start, at + 1))
+            start, held = at + 1, 0
+    return spans or [(0, 0)]
+
+
+class reported:  # noqa: N801 - reads as a sentence
+    """Says of a file that cannot be read which one it is."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, OSError | pa.ArrowException) and not isinstance(error, InputError):
+            reason = getattr(error, "strerror", None) or str(error)
+            text = f"cannot read {self.path}: {reason}"
+            raise InputError(text, reason="unreadable") from error
+
+
+def open_input(path: str) -> IO[bytes]:
+    """A file for reading, wherever it is."""
+    with reported(path):
+        if path.startswith("s3://"):
+            system, name = _s3(path)
+            opened: IO[bytes] = system.open_input_file(name)
+            return opened
+        return open(path, "rb")  # noqa: PTH123 - closed by the caller
+
+
+def lines_of_piece(piece: Piece, longest: int) -> Iterator[bytes]:
+    """The lines of a piece of NDJSON: those that begin inside of it."""
+    with open_input(piece.input.path) as file, reported(piece.input.path):
+        if piece.end is None:
+            yield from lines_of(file, longest)
+            return
+        start = piece.start
+        if start:
+            file.seek(start - 1)
+            start += len(file.readline()) - 1
+        if start >= piece.end:
+            return
+        text = file.read(piece.end - start)
+        if not text.endswith(b"\n"):
+            text += file.readline()
+        for line in text.removesuffix(b"\n").split(b"\n"):
+            yield line[: longest + 1]
+
+
+def tables_of_piece(piece: Piece) -> Iterator[pa.Table]:
+    """The rows of a piece of Parquet or CSV, with the names that the mapping gives."""
+    names = piece.input.names
+    with reported(piece.input.path):
+        for one in _tables(piece):
+            if not names:
+                yield one
+            else:
+                yield one.rename_columns([names.get(name, name) for name in one.column_names])
+
+
+def _tables(piece: Piece) -> Iterator[pa.Table]:
+    with open_input(piece.input.path) as file:
+        if piece.input.form == "csv":
+            import pyarrow.csv
+
+            yield pyarrow.csv.read_csv(file)
+            return
+        import pyarrow.parquet as pq
+
+        opened = pq.ParquetFile(file)
+        end = opened.num_row_groups if piece.end is None else piece.end
+        for batch in opened.iter_batches(65_536, row_groups=list(range(piece.start, end))):
+            yield pa.Table.from_batches([batch])
+
+
+@dataclass(frozen=True, slots=True)
+class Spots:
+    """Where records stood: the file of each piece, and the number of lines before it there."""
+
+    files: Mapping[int, str]
+    before: Mapping[int, int]
+
+    def line(self, spot: int) -> int | None:
+        """The line of a record in its file; rows of a DataFrame have none."""
+        number = spot >> SHIFT
+        return (spot & _MASK) + self.before[number] if number in self.files else None
+
+    def file(self, spot: int | None) -> str | None:
+        """The file of a record."""
+        return None if spot is None else self.files.get(spot >> SHIFT)
+
+    def locate(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Problems in the order of the input, with the lines of their files."""
+        ordered = sorted(problems, key=lambda one: (one.line is None, one.line or 0))
+        return [located(one, self.line, self.file(one.line)) for one in ordered]
+
+
+def spots(pieces: Sequence[Piece], lines: Mapping[int, int]) -> Spots:
+    """What pieces said of their lengths, put together."""
+    before: dict[int, int] = {}
+    path, held = None, 0
+    for one in pieces:
+        held = held if one.input.path == path else 0
+        path = one.input.path
+        before[one.number] = held
+        held += lines.get(one.number, 0)
+    return Spots({one.number: one.input.path for one in pieces}, before)
+
+
+def first_spot(number: int) -> int:
+    """The spot of the first record of a piece."""
+    return number << SHIFT | 1
+
+
+def total_size(inputs: Sequence[Input]) -> int:
+    """The bytes of all files."""
+    return sum(one.size for one in inputs)
+
+
+class Files:
+    """Files as one input of a load in this process: each is one piece."""
+
+    def __init__(self, inputs: Sequence[Input]) -> None:
+        self.pieces = [Piece(number, one) for number, one in enumerate(inputs)]
+        self.spots = Spots({p.number: p.input.path for p in self.pieces}, _NothingBefore())
+
+    def take_into(self, intake: Intake, *, truncating: bool, report: bool) -> None:
+        """Hand all records over."""
+        for piece in self.pieces:
+            first = first_spot(piece.number)
+            if piece.input.form == "ndjson":
+                lines = lines_of_piece(piece, intake.limits.line_bytes)
+                read_lines(intake, lines, truncating=truncating, report=report, first=first)
+                continue
+            one = type_named(intake, piece.input.type or "")
+            for table in tables_of_piece(replace(piece, end=None)):
+                take_table(intake, one, table, first)
+                first += table.num_rows
+
+
+class _NothingBefore(dict[int, int]):
+    def __missing__(self, _: int) -> int:
+        return 0

@@ -1,0 +1,341 @@
+"""What a task of a load does: parse, shape, apply the rules of a row, write fragments, take notes.
+
+Runs on executors, with the parser, the rules and the storage of a load in one process. It makes
+nothing visible, and knows nothing of other tasks: what needs all records is decided from the notes.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import ClientError, InputError
+from omnigraph.ingest.frames import take_table
+from omnigraph.ingest.ids import spelled
+from omnigraph.ingest.intake import Intake, Shelf
+from omnigraph.ingest.limits import LoadLimits
+from omnigraph.ingest.load import LoadMode
+from omnigraph.ingest.ndjson import read_lines
+from omnigraph.ingest.problem import Problems
+from omnigraph.ingest.unchanged import without_unchanged
+from omnigraph.lang.schema.catalog import Edge, Key, Node, Unique
+from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.rules.delta import Delta, Positions, TableDelta, flat, written
+from omnigraph.rules.identity import resolve
+from omnigraph.rules.unique import unique_violations
+from omnigraph.rules.values import row_violations
+from omnigraph.storage.find import find, read
+from omnigraph.storage.fragments import write_rows
+from omnigraph.values import PropertyType, ScalarType
+
+from .notes import note, notes
+from .place import Place, type_of
+from .sources import Piece, first_spot, lines_of_piece, tables_of_piece
+
+_LINES = 20_000
+_TEXT = PropertyType(ScalarType.STRING)
+_PART, _ESCAPE = "\x1f", "\x1e"
+Notes = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A load, as its tasks see it: `filled` are tables with rows, `skip` spots to leave out."""
+
+    ir: SchemaIR
+    place: Place
+    keys: tuple[str, ...]
+    mode: LoadMode
+    filled: frozenset[str] = frozenset()
+    writes: bool = True
+    limits: LoadLimits = field(default_factory=LoadLimits)
+    rows: int = 1 << 20
+    bytes: int = 128 << 20
+    skip: frozenset[int] = frozenset()
+
+
+def on_pieces(job: Job, pieces: Sequence[Piece]) -> Callable[[Notes], Notes]:
+    """What Spark runs over the numbers of pieces."""
+
+    def run(batches: Notes) -> Notes:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from _told(number, partial(_take, job, pieces[number]))
+
+    return run
+
+
+def on_frame(job: Job, key: str, first: int) -> Callable[[Notes], Notes]:
+    """What Spark runs over a DataFrame of one type, whose partitions are numbered from `first`."""
+
+    def run(batches: Notes) -> Notes:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        number = first + (context.partitionId() if context is not None else 0)
+        tables = (from_spark(pa.Table.from_batches([one]), type_of(job.ir, key)) for one in batches)
+        yield from _told(number, partial(_take_tables, job, number, key, tables))
+
+    return run
+
+
+def from_spark(table: pa.Table, one: Node | Edge) -> pa.Table:
+    """A table of Spark with whole decimals as the numbers they stand for."""
+    whole = {prop.name for prop in one.properties if prop.type.scalar is ScalarType.U64}
+    for at, name in enumerate(table.column_names):
+        if name in whole and pa.types.is_decimal(table.schema.field(name).type):
+            table = table.set_column(at, name, table[name].cast(pa.uint64()))
+    return table
+
+
+def _told(number: int, take: Callable[[], Notes]) -> Notes:
+    """The notes of a piece; a failure that is the input's is one of them, not the task's."""
+    try:
+        yield from take()
+    except ClientError as error:
+        yield note("failure", spot=first_spot(number), data=error)
+
+
+def _take(job: Job, piece: Piece) -> Notes:
+    if piece.input.form != "ndjson":
+        key = key_named(job.ir, piece.input.type or "")
+        yield from _take_tables(job, piece.number, key, tables_of_piece(piece))
+        return
+    bench = Bench(job)
+    lines, first = lines_of_piece(piece, job.limits.line_bytes), first_spot(piece.number)
+    count = 0
+    truncating = job.mode == "overwrite"
+    while some := list(islice(lines, _LINES)):
+        at = first + count
+        read_lines(bench.intake, some, truncating=truncating, report=True, first=at)
+        count += len(some)
+        yield from bench.drain()
+    yield from bench.end()
+    yield note("lines", grp=piece.number, spot=count)
+
+
+def _take_tables(job: Job, number: int, key: str, tables: Iterator[pa.Table]) -> Notes:
+    bench, one = Bench(job), type_of(job.ir, key)
+    count, first = 0, first_spot(number)
+    for table in tables:
+        take_table(bench.intake, one, table, first + count)
+        count += table.num_rows
+        yield from bench.drain()
+    yield from bench.end()
+    yield note("lines", grp=number, spot=count)
+
+
+def key_named(ir: SchemaIR, name: str) -> str:
+    """The table key of a type; the node wins when both exist."""
+    found: Node | Edge | None = ir.catalog.node(name) or ir.catalog.edge_by_word(name)
+    if found is None:
+        known = [n.name for n in ir.catalog.nodes] + [e.name for e in ir.catalog.edges]
+        raise InputError(reason=f"there is no type '{name}'", hint=did_you_mean(name, known))
+    return f"{found.kind}:{found.name}"
+
+
+@dataclass(slots=True)
+class Stack:
+    """Rows of one type that wait to be written."""
+
+    parts: list[pa.Table] = field(default_factory=list)
+    spots: list[Positions] = field(default_factory=list)
+    rows: int = 0
+    size: int = 0
+    made: bool = True
+
+    def add(self, rows: pa.Table, spots: Positions, *, made: bool) -> None:
+        """Put rows on it."""
+        self.parts.append(rows)
+        self.spots.append(spots)
+        self.rows += rows.num_rows
+        self.size += rows.nbytes
+        self.made = self.made and made
+
+
+class Bench:
+    """The work on one piece."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.problems = Problems()
+        self.intake = Intake(job.ir, self.problems, job.limits)
+        self.lookup = Pinned(job.place)
+        self.stacks: dict[str, Stack] = {}
+        self.sound = True  # what breaks a rule will not be published: no need to write on
+
+    def drain(self) -> Notes:
+        """Look at what was parsed so far; write what is enough for a fragment."""
+        self.intake.flush()
+        for key, shelf in self.intake.shelves.items():
+            rows, spots = shelf.drain()
+            if rows.num_rows:
+                yield from self._look(key, shelf, rows, spots)
+        yield from self._unread()
+        for key, stack in list(self.stacks.items()):
+            if stack.rows >= self.job.rows or stack.size >= self.job.bytes:
+                yield from self._write(key)
+
+    def end(self) -> Notes:
+        """Write the rest, and say how many records there were."""
+        for key in list(self.stacks):
+            yield from self._write(key)
+        for key, shelf in self.intake.shelves.items():
+            emptied = "truncated" if shelf.truncated else None
+            yield note("count", type=self._number(key), spot=shelf.count, value=emptied)
+
+    def _number(self, key: str) -> int:
+        return self.job.keys.index(key)
+
+    def _unread(self) -> Notes:
+        found, self.problems.found = self.problems.found, []
+        for one in found:
+            self.sound = False
+            yield note("unread", spot=one.line, id=one.id, data=one)
+
+    def _look(self, key: str, shelf: Shelf, rows: pa.Table, spots: Positions) -> Notes:
+        if self.job.skip:
+            kept = ~np.isin(spots, np.fromiter(self.job.skip, np.int64))
+            rows, spots = rows.filter(pa.array(kept)), spots[kept]
+        one, number = shelf.type, self._number(key)
+        for broken in row_violations(one, rows, spots):
+            self.sound = False
+            yield note("broken", type=number, spot=broken.line, data=broken)
+        yield from key_notes(one, number, rows, spots, made=shelf.made)
+        yield from unique_notes(one, number, rows, spots)
+        self.stacks.setdefault(key, Stack()).add(rows, spots, made=shelf.made)
+
+    def _write(self, key: str) -> Notes:
+        stack, number, one = self.stacks.pop(key), self._number(key), type_of(self.job.ir, key)
+        rows, spots = pa.concat_tables(stack.parts), np.concatenate(stack.spots)
+        delta = replace(
+            written(key, rows, "fresh" if stack.made else "upsert", lines=spots, records=True),
+            strict=self.job.mode == "append",
+        )
+        if self.job.mode != "overwrite" and key in self.job.filled:
+            resolved, taken = resolve(Delta({key: delta}), self.lookup)
+            delta = resolved.tables[key]
+            for broken in taken:
+                yield note("taken", type=number, spot=broken.line, id=broken.entity_id, data=broken)
+            for held in unique_violations(one, delta, self.lookup):
+                yield note(
+                    "held", type=number, spot=held.line, src=held.other_id, id=held.entity_id,
+                    data=held,
+                )  # fmt: skip
+            yield from _old_notes(one, number, delta)
+            if self.job.mode == "merge":
+                delta = without_unchanged(Delta({key: delta}), self.lookup).tables[key]
+            self.sound = self.sound and not taken
+        if self.job.writes and self.sound:
+            yield from self._fragments(key, number, delta)
+
+    def _fragments(self, key: str, number: int, delta: TableDelta) -> Notes:
+        table, store = self.job.place.table(key), self.job.place.store()
+        replaces = delta.row_ids >= 0
+        fresh = delta.rows if not replaces.any() else delta.rows.filter(pa.array(~replaces))
+        if fresh.num_rows:
+            yield note("fragment", type=number, data=write_rows(store, table, fresh))
+        if replaces.any():
+            ids = delta.row_ids[replaces].tolist()
+            kept = write_rows(store, table, delta.rows.filter(pa.array(replaces)), ids)
+            yield note("fragment", type=number, data=kept)
+            yield note("removed", type=number, data=delta.addresses[replaces])
+
+
+def key_notes(
+    one: Node | Edge, number: int, rows: pa.Table, spots: Positions, *, made: bool
+) -> Notes:
+    """Ids, and the ends of edges; of an id that was just made nobody else can know."""
+    if not rows.num_rows or (made and isinstance(one, Node)):
+        return
+    ends = {"src": rows["src"], "dst": rows["dst"]} if isinstance(one, Edge) else {}
+    ids = None if made else rows["id"]
+    yield notes("key", rows.num_rows, type=number, id=ids, spot=spots, **ends)
+
+
+def unique_notes(one: Node | Edge, number: int, rows: pa.Table, spots: Positions) -> Notes:
+    """The tuples of `@unique`; the key of a node is its id."""
+    for at, columns in enumerate(groups(one)):
+        values = tuples(one, rows, columns)
+        there = pc.is_valid(values).to_numpy(zero_copy_only=False)
+        kept = pa.array(there)
+        if there.any():
+            yield notes(
+                "unique",
+                int(there.sum()),
+                type=number,
+                grp=at,
+                id=rows["id"].filter(kept),
+                value=values.filter(kept),
+                spot=spots[there],
+            )
+
+
+def groups(one: Node | Edge) -> list[tuple[str, ...]]:
+    """The columns of the constraints that are checked by value."""
+    key = one.key if isinstance(one, Node) else None
+    found = [rule.columns for rule in one.constraints if isinstance(rule, Key | Unique)]
+    return [columns for columns in found if columns != key]
+
+
+def tuples(one: Node | Edge, rows: pa.Table, columns: Sequence[str]) -> pa.Array:
+    """One text per row that is equal when all values are; null when one is null."""
+    parts = []
+    for name in columns:
+        prop = one.property(name)
+        column = flat(rows[name])
+        if pa.types.is_floating(column.type):
+            column = pc.add(column, pa.scalar(0.0, column.type))  # both zeros are one value
+        text = spelled(prop.type if prop is not None else _TEXT, column)
+        if len(columns) > 1:
+            text = pc.replace_substring(text, _ESCAPE, _ESCAPE * 2)
+            text = pc.replace_substring(text, _PART, _ESCAPE + "|")
+        parts.append(text)
+    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, _PART)
+
+
+def shown_tuple(value: str, columns: Sequence[str]) -> str:
+    r"""A tuple as an error shows it.
+
+    >>> shown_tuple("a\x1fb", ["x", "y"])
+    'a, b'
+    """
+    if len(columns) == 1:
+        return value
+    parts = [part.replace(_ESCAPE + "|", _PART) for part in value.split(_PART)]
+    return ", ".join(part.replace(_ESCAPE * 2, _ESCAPE) for part in parts)
+
+
+def _old_notes(one: Node | Edge, number: int, delta: TableDelta) -> Notes:
+    bounded = isinstance(one, Edge) and (one.low or one.high is not None)
+    if bounded and delta.previous is not None and delta.previous.num_rows:
+        old = delta.previous
+        yield notes("old", old.num_rows, type=number, id=old["id"], src=old["src"])
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """The stored rows that a task may ask for."""
+
+    place: Place
+
+    def find(
+        self,
+        key: str,
+        where: Mapping[str, pa.Array],
+        columns: Sequence[str],
+        *,
+        places: bool = False,
+    ) -> pa.Table:
+        """Rows by the values of their columns."""
+        return find(self.place.table(key), where, columns, places=places)
+
+    def scan(self, key: str, columns: Sequence[str]) -> Any:
+        """All rows."""
+        return read(self.place.table(key), columns)

@@ -1,0 +1,128 @@
+"""Fragments one by one: read some of them, write new ones, and put those of many writers together.
+
+For writers in several processes: each writes its fragments and hands over what describes them, one
+of them turns it all into one staged change. Nothing here decides what is visible.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from lance import FragmentMetadata, LanceOperation
+from lance.fragment import RowIdSequence, write_fragments
+
+from omnigraph.errors import InternalError
+
+from .blobs import stored_form
+from .failures import storage_failure
+from .store import Store
+from .table import FORMAT, Staged, Table, data_files, field_digest, mark_of, remove_rows
+
+_WHOLE = 1 << 30  # rows of one file: the caller decides where a fragment ends
+Addresses = npt.NDArray[np.uint64]
+
+
+def fragment_ids(table: Table) -> list[int]:
+    """The fragments of a version."""
+    return [one.fragment_id for one in table.dataset.get_fragments()]
+
+
+def fragment_sizes(table: Table) -> dict[int, int]:
+    """How many rows each fragment had when it was written."""
+    return {one.fragment_id: one.physical_rows for one in table.dataset.get_fragments()}
+
+
+def read_fragments(
+    table: Table,
+    fragments: Sequence[int],
+    columns: Sequence[str],
+    where: Any = None,
+    *,
+    places: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some fragments, batch by batch, with blobs as bytes."""
+    chosen = [table.dataset.get_fragment(one) for one in fragments]
+    try:
+        scanner = table.dataset.scanner(
+            columns=list(columns),
+            filter=where,
+            fragments=chosen,
+            with_row_id=places,
+            with_row_address=places,
+            blob_handling="all_binary",
+            batch_size=65_536,
+            fragment_readahead=1,
+        )
+        yield from scanner.to_batches()
+    except OSError as error:
+        raise storage_failure(error, effect="none") from error
+
+
+def write_rows(
+    store: Store, table: Table, rows: pa.Table, row_ids: Sequence[int] | None = None
+) -> dict[str, Any]:
+    """Write rows as one fragment; with `row_ids` they keep those of the rows they replace."""
+    shaped = stored_form(rows, table.schema).select(table.schema.names).cast(table.schema)
+    written: list[Any] = store.effects.run(
+        "stage",
+        table.location,
+        lambda: write_fragments(
+            shaped,
+            table.dataset,
+            mode="append",
+            max_rows_per_file=_WHOLE,
+            data_storage_version=FORMAT,
+            enable_stable_row_ids=True,
+            storage_options=store.options,
+        ),
+    )
+    if len(written) != 1:
+        raise InternalError(f"one fragment became {len(written)}")
+    if row_ids is not None:
+        written[0].row_id_meta = RowIdSequence(list(row_ids)).to_inline_metadata()
+    facts: dict[str, Any] = written[0].to_json()
+    return facts
+
+
+def appended(table: Table, fragments: Sequence[Mapping[str, Any]]) -> Staged:
+    """Fragments of any writers as one addition."""
+    new = _revived(fragments)
+    operation = LanceOperation.Append(new)
+    files = data_files(table, new)
+    return Staged(table.location, operation, field_digest(table), (), _rows(new), files)
+
+
+def overwritten(table: Table, fragments: Sequence[Mapping[str, Any]]) -> Staged:
+    """Fragments of any writers in place of all rows."""
+    new = _revived(fragments)
+    operation = LanceOperation.Overwrite(table.dataset.lance_schema, new)
+    touched = tuple(mark_of(one.metadata) for one in table.dataset.get_fragments())
+    count = _rows(new) - table.dataset.count_rows()
+    files = data_files(table, new)
+    return Staged(table.location, operation, field_digest(table), touched, count, files)
+
+
+def changed(
+    store: Store, table: Table, fragments: Sequence[Mapping[str, Any]], removed: Addresses
+) -> Staged:
+    """Fragments of any writers beside what stays; `removed` are addresses of rows that go."""
+    marked, gone, touched, marks = remove_rows(store, table, removed.tolist())
+    new = _revived(fragments)
+    # Never `rewrite_rows`: without field lists it makes indexes answer with old values.
+    operation = LanceOperation.Update(
+        removed_fragment_ids=gone, updated_fragments=marked, new_fragments=new, update_mode=""
+    )
+    files = data_files(table, new) + marks
+    count = _rows(new) - len(removed)
+    return Staged(table.location, operation, field_digest(table), touched, count, files)
+
+
+def _revived(fragments: Sequence[Mapping[str, Any]]) -> list[Any]:
+    return [FragmentMetadata.from_json(json.dumps(one)) for one in fragments]
+
+
+def _rows(fragments: Sequence[Any]) -> int:
+    return sum(one.physical_rows for one in fragments)

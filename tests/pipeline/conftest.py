@@ -1,0 +1,29 @@
+"""One Spark session, hence one JVM, for all tests of the pipeline."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph.pipeline.session import spark_session
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.timeout(400))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    pytest.importorskip("pyspark")
+    scratch = tmp_path_factory.mktemp("spark")
+    settings = {"spark.local.dir": str(scratch / "local")}
+    settings["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
+    session = spark_session(master="local[2]", settings=settings)
+    yield session
+    session.stop()

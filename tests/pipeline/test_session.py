@@ -1,0 +1,66 @@
+"""Sessions: Java found or explained, versions compared, nothing printed."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph.errors import ConfigError
+from omnigraph.pipeline import versions
+from omnigraph.pipeline.session import find_java, parallelism, spark_session
+
+
+def test_the_active_session_is_taken(spark: Any) -> None:
+    assert spark_session() is spark
+    assert parallelism(spark) == 2
+
+
+def test_two_places_at_once_are_refused() -> None:
+    with pytest.raises(ConfigError, match="give one of them"):
+        spark_session(master="local", remote="sc://x")
+
+
+def test_java_is_found_by_its_version(tmp_path: Path) -> None:
+    for name, version in (("old", "11.0.2"), ("new", "21.0.1")):
+        java = tmp_path / name / "bin" / "java"
+        java.parent.mkdir(parents=True)
+        java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+        java.chmod(0o755)
+    old, new = tmp_path / "old", tmp_path / "new"
+    path = f"{new / 'bin'}"
+    assert find_java({"JAVA_HOME": str(new)}, tmp_path) == new / "bin" / "java"
+    assert find_java({"JAVA_HOME": str(old), "PATH": path}, tmp_path) == new / "bin" / "java"
+    assert find_java({"JAVA_HOME": str(old), "PATH": ""}, tmp_path) is None
+
+
+def test_a_missing_java_is_explained(tmp_path: Path) -> None:
+    code = (
+        "from omnigraph.pipeline.session import spark_session\n"
+        "from omnigraph.errors import ConfigError\n"
+        "import sys; sys.prefix = sys.argv[1]\n"
+        "try: spark_session()\n"
+        "except ConfigError as error: print(error, error.hint)"
+    )
+    told = subprocess.check_output(
+        [sys.executable, "-c", code, str(tmp_path)], env={"PATH": ""}, text=True
+    )
+    assert "Java 17 or newer" in told
+    assert "JAVA_HOME" in told
+
+
+def test_workers_that_differ_are_named(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    versions._checked.clear()
+    versions.check_versions(spark)
+    versions._checked.clear()
+    here = versions._asker(versions.PACKAGES)
+    calls: list[int] = []
+
+    def newer_here() -> list[tuple[str, str]]:
+        calls.append(1)
+        return [(n, "99" if n == "pylance" and len(calls) == 1 else at) for n, at in here()]
+
+    monkeypatch.setattr(versions, "_asker", lambda _: newer_here)
+    with pytest.raises(ConfigError, match=r"pylance is 99 on the driver and 14"):
+        versions.check_versions(spark)
