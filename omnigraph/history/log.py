@@ -80,6 +80,17 @@ class Log:
                 waiting += seen[at].parents
         return seen
 
+    def newest_first(self, commit_id: str) -> Iterator[Commit]:
+        """A commit and everything it stands on, in the order of `in_order`, read as it is asked.
+
+        Above a merge only what was given out is read; from there on the order needs all of it.
+        """
+        one = self.get(commit_id)
+        while len(one.parents) == 1:
+            yield one
+            one = self.get(one.parents[0])
+        yield from in_order(self.ancestors(one.id).values())
+
     def state_of(self, commit_id: str) -> tuple[dict[str, TableEntry], SchemaRow]:
         """The tables and the schema of any commit, from what commits say they changed."""
         tables: dict[str, TableEntry | None] = {}

@@ -1,7 +1,7 @@
 """The log against plain oracles: merge bases, order, sealing, lookups and what they cost."""
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from random import Random
 
@@ -82,6 +82,17 @@ def _could_swap(history: dict[str, Commit], found: list[Commit], at: int) -> boo
     after = found[at + 1]
     before = {one.id for one in found[:at]}
     return all(one.id in before for one in history.values() if after.id in one.parents)
+
+
+@given(histories(), st.data())
+def test_read_piece_by_piece_the_order_is_the_same(
+    history: dict[str, Commit], data: st.DataObject
+) -> None:
+    head = data.draw(st.sampled_from(sorted(history)))
+    state = State(Head(head, "main"), SCHEMA, {}, tuple(history.values()))
+    log = Log(None, state)  # type: ignore[arg-type]
+    found = [history[one] for one in ancestors(history, head)]
+    assert list(log.newest_first(head)) == in_order(found)
 
 
 def test_a_long_history_is_ordered_and_searched_without_recursion() -> None:
@@ -183,6 +194,18 @@ def test_the_newest_commits_cost_no_reading(tmp_path: Path) -> None:
     assert log.get(state.tail[0].id) == state.tail[0]
     with pytest.raises(HistoryReclaimed):
         log.find("c00000")
+
+
+def test_the_newest_of_a_long_log_cost_no_chunk(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path), durability="os")
+    state = grown(store, 2 * logs.SEAL + 10)
+    for chunk in state.chunks:
+        (tmp_path / chunk.name).unlink()
+    store = open_store(str(tmp_path), durability="os")
+    newest = list(islice(Log(store, state).newest_first(state.head.commit_id), 10))
+    assert [one.id for one in newest] == [one.id for one in state.tail[:-11:-1]]
+    with pytest.raises(HistoryReclaimed):
+        list(Log(store, state).newest_first(state.head.commit_id))
 
 
 def test_an_unknown_commit_is_said_to_be_unknown(tmp_path: Path) -> None:
