@@ -27,12 +27,13 @@ _COUNTED = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
 
 def export_lines(snapshot: Snapshot, types: Sequence[str] | None = None) -> Iterator[bytes]:
     """The lines of an export, with their ends; `types` names node and edge types to keep."""
-    for one in _chosen(snapshot, types):
+    for one in chosen_types(snapshot, types):
         if snapshot.tables[table_key(one)].rows:
             yield from _of_type(one, snapshot.table(table_key(one)))
 
 
-def _chosen(snapshot: Snapshot, types: Sequence[str] | None) -> list[Node | Edge]:
+def chosen_types(snapshot: Snapshot, types: Sequence[str] | None) -> list[Node | Edge]:
+    """The types of these names, all by default, nodes first; an unknown one is refused."""
     catalog = snapshot.schema.ir.catalog
     every: list[Node | Edge] = [*catalog.nodes, *catalog.edges]
     if types is None:
@@ -51,10 +52,11 @@ def _of_type(one: Node | Edge, table: Table) -> Iterator[bytes]:
     del found
     for start in range(0, len(ordered), _PIECE):
         rows = take_bytes(table, ordered.slice(start, _PIECE))
-        yield from _lines(one, rows)
+        yield from lines_of_rows(one, rows)
 
 
-def _lines(one: Node | Edge, rows: pa.Table) -> Iterator[bytes]:
+def lines_of_rows(one: Node | Edge, rows: pa.Table) -> Iterator[bytes]:
+    """The lines of some rows of a type, in their order, with their ends."""
     columns = {prop.name: _values(prop.type, rows[prop.name]) for prop in one.properties}
     columns["id"] = rows["id"].to_pylist()
     names = list(columns)

@@ -127,14 +127,18 @@ def _objects(path: str, form: str | None) -> list[tuple[str, int]]:
 
 
 def _s3(path: str) -> tuple[Any, str]:
-    from pyarrow.fs import S3FileSystem
-
     from omnigraph.storage.root import s3_options
 
-    options = s3_options(os.environ)
+    return s3_system(s3_options(os.environ)), path.removeprefix("s3://")
+
+
+def s3_system(options: Mapping[str, str]) -> Any:
+    """A file system of pyarrow for the settings of an S3 client."""
+    from pyarrow.fs import S3FileSystem
+
     endpoint = options.get("aws_endpoint", "")
     scheme, _, host = endpoint.rpartition("://")
-    made = S3FileSystem(
+    return S3FileSystem(
         access_key=options.get("aws_access_key_id"),
         secret_key=options.get("aws_secret_access_key"),
         session_token=options.get("aws_session_token"),
@@ -142,7 +146,6 @@ def _s3(path: str) -> tuple[Any, str]:
         endpoint_override=host or None,
         scheme=scheme or "https",
     )
-    return made, path.removeprefix("s3://")
 
 
 def form_of(path: str) -> Form | None:

@@ -1,0 +1,71 @@
+"""Exports on Spark: the same entities as from this process, in every format, and back again."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow.parquet as pq
+import pytest
+
+import omnigraph
+from omnigraph.errors import InputError
+from omnigraph.pipeline.export import export_on_spark
+from tests.mutate.conftest import DATA, SCHEMA
+
+MORE = b"""
+{"type": "User", "data": {"login": "cyd", "pic": "base64:AAE=", "joined": 5, "score": 0.5}}
+{"type": "Event", "data": {"id": "e", "title": "t", "at": 0, "v": [1, 2]}}
+{"edge": "Owns", "from": "cyd", "to": "e", "data": {"id": "o"}}
+"""
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    made = omnigraph.init(tmp_path_factory.mktemp("export") / "g", SCHEMA, durability="os")
+    made.load(DATA, mode="append")
+    made.load(MORE, mode="append")
+    return made
+
+
+def local(graph: Any) -> list[bytes]:
+    return list(graph.export())
+
+
+def test_ndjson_in_order_is_the_export_of_this_process(
+    spark: Any, graph: Any, tmp_path: Path
+) -> None:
+    done = export_on_spark(spark, graph.snapshot, tmp_path / "out", ordered=True)
+    files = [tmp_path / "out" / name for names in done.files.values() for name in names]
+    assert b"".join(file.read_bytes() for file in files) == b"".join(local(graph))
+    assert done.total == 6
+    assert list((tmp_path / "out").rglob(".*")) == []
+    copy = omnigraph.init(tmp_path / "copy", SCHEMA, durability="os")
+    copy.load(str(tmp_path / "out"), mode="append", engine="spark", spark=spark)
+    assert local(copy) == local(graph)
+
+
+def test_parquet_loads_back(spark: Any, graph: Any, tmp_path: Path) -> None:
+    done = export_on_spark(spark, graph.snapshot, tmp_path / "out", "parquet")
+    users = pq.read_table(tmp_path / "out" / "nodes" / "User")
+    assert sorted(users["id"].to_pylist()) == ["ann", "bob", "cyd"]
+    assert done.files["node:Slot"] == []
+    copy = omnigraph.init(tmp_path / "copy", SCHEMA, durability="os")
+    copy.load(str(tmp_path / "out"), mode="append", engine="local")
+    assert local(copy) == local(graph)
+
+
+def test_plain_lance(spark: Any, graph: Any, tmp_path: Path) -> None:
+    export_on_spark(spark, graph.snapshot, tmp_path / "out", "lance", types=["User", "Slot"])
+    users = lance.dataset(tmp_path / "out" / "nodes" / "User.lance").to_table()
+    assert Counter(users["id"].to_pylist()) == Counter(["ann", "bob", "cyd"])
+    assert lance.dataset(tmp_path / "out" / "nodes" / "Slot.lance").count_rows() == 0
+    with pytest.raises(InputError, match="not empty"):
+        export_on_spark(spark, graph.snapshot, tmp_path / "out", "lance")
+
+
+def test_some_types(spark: Any, graph: Any, tmp_path: Path) -> None:
+    done = export_on_spark(spark, graph.snapshot, tmp_path / "out", types=["Owns"])
+    (line,) = (tmp_path / "out" / done.files["edge:Owns"][0]).read_text().splitlines()
+    assert json.loads(line)["from"] == "cyd"
