@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.engine.context import Context
@@ -110,6 +110,7 @@ STARTS = st.lists(st.sampled_from([*PEOPLE, None]), max_size=8)
 
 
 @pytest.mark.parametrize("mode", ["csr", "indexed"])
+@settings(max_examples=settings().max_examples // 2)
 @given(
     edges=st.fixed_dictionaries({"Knows": pairs(), "Likes": pairs()}),
     steps=STEPS,
