@@ -5,12 +5,14 @@ gap for a root that was made again: what it would take back is the newest versio
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import lance
 import pytest
 
+from omnigraph.errors import OmnigraphError
 from omnigraph.history import manifest
 from omnigraph.history import publish as publishing
 from omnigraph.history.line import Line
@@ -80,6 +82,23 @@ def test_a_write_is_not_taken_back(
     assert people(root) == ALL
     assert write(line, append({"next": 1})) is not None
     assert people(root) == [*ALL, "next"]
+
+
+def test_by_the_gap_alone_the_newest_version_would_be_taken_back(
+    root: str, late: Callable[[], Opened], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = apart(root)
+    newest = line.base().version + 1
+
+    def happen() -> None:
+        clean(line, newest)
+        late()
+
+    monkeypatch.setattr(manifest, "_is_whole", lambda _: False)  # as if it lacked what it names
+    after_swap(monkeypatch, happen)
+    with suppress(OmnigraphError):
+        write(line, append({"mine": 1}))
+    assert "c" not in people(root)  # which was acknowledged long ago
 
 
 def test_nor_by_a_later_look(
