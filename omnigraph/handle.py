@@ -122,7 +122,7 @@ class Handle:
         self._open()
         if self._fixed:
             return self._snapshot
-        opened = self._line.refresh()
+        opened = self._line.glance()
         held = self._held
         if held[0] is not opened:
             if opened.state.head.closed:

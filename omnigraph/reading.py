@@ -5,7 +5,7 @@ of it to the engine. It never touches a table itself.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
@@ -235,7 +235,7 @@ class Reading(Handle):
             target=self._target(),
             commit_id=shown.commit_id,
             elapsed=event.seconds(),
-            stats=asdict(answer.stats),
+            stats=answer.stats.to_dict(),
             warnings=tuple(one.message for one in query.warnings),
         )
 

@@ -44,6 +44,14 @@ class Stats:
     milliseconds: float
     peak_bytes: int
 
+    def to_dict(self) -> dict[str, float]:
+        """The figures by name."""
+        return {
+            "rows": self.rows,
+            "milliseconds": self.milliseconds,
+            "peak_bytes": self.peak_bytes,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

@@ -17,7 +17,7 @@ from omnigraph.errors import HistoryReclaimed, ReadSetConflict
 from omnigraph.storage.store import Store
 
 from .log import Log
-from .manifest import Opened, is_newest, read_manifest
+from .manifest import Opened, is_newest, read_manifest, stillness
 
 # By root, branch, and what a store promises and may do: nobody writes by the leave of another.
 _lines: "WeakValueDictionary[tuple[str, int, str, str, bool], Line]" = WeakValueDictionary()
@@ -53,6 +53,7 @@ class Line:
         self.tend: Callable[[], object] = _nothing
         self.ended = False
         self._opened: Opened | None = None
+        self._rest: tuple[Opened, object] | None = None
         self._waiting: deque[threading.Event] = deque()
         self._queue = threading.Lock()
 
@@ -87,6 +88,17 @@ class Line:
         if opened is not None and is_newest(opened):
             return opened
         return self.reload()
+
+    def glance(self) -> Opened:
+        """The newest state, for a read: nothing is listed while the directory of versions rests."""
+        opened = None if self.ended else self._opened
+        still = stillness(opened) if opened is not None else None
+        rest = self._rest
+        if opened is not None and rest is not None and rest[0] is opened and rest[1] == still:
+            return opened
+        found = self.refresh()
+        self._rest = (found, still) if still is not None and found is opened else None
+        return found
 
     def advance(self, opened: Opened) -> Opened:
         """Remember a state that was acknowledged or read, unless a newer one is known: that one."""

@@ -104,6 +104,11 @@ def is_newest(opened: Opened) -> bool:
     return cells.newest(cell) == opened.version
 
 
+def stillness(opened: Opened) -> object | None:
+    """What changes when the manifest does, told without a request; None where unknown."""
+    return cells.stillness(opened.cell)
+
+
 def is_displaced(opened: Opened) -> bool:
     """Whether another graph stands where a state was read: one listing."""
     return cells.newest(opened.cell) == 0 and not _is_whole(opened)

@@ -202,6 +202,11 @@ def newest(cell: Cell) -> int:
     return max(listed, default=0)
 
 
+def stillness(cell: Cell) -> object | None:
+    """What changes when any version comes or goes, told without a request; None where unknown."""
+    return cell.store.objects.stillness(f"{cell.location}/_versions")
+
+
 def settle(cell: Cell) -> None:
     """Take a swap for what it is: what it names was proved to be there, although its base is not.
 

@@ -7,6 +7,7 @@ that is created carries a nonce, because a store may report our own object after
 import json
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from .failures import reported
 from .root import Root
 
 _SCRATCH = re.compile(r"[^#]+#[0-9]+")
+_GRAIN = 1_000_000_000  # nanoseconds: more than any file system rounds its times to
 BLOCK = 8 << 20  # bytes of a large object that are held in memory at once
 
 
@@ -65,6 +67,9 @@ class Backend(Protocol):
 
     def unfinished(self, prefix: str) -> Iterator[Found]:
         """Files below a prefix that are no objects yet; an object store has none."""
+
+    def stillness(self, prefix: str) -> object | None:
+        """What changes when any name directly below `prefix` does; None where nothing tells."""
 
     def first(self, prefix: str, count: int) -> Sequence[Found]:
         """The first objects right below `prefix/` in the order of names, by one request."""
@@ -129,6 +134,10 @@ class Objects:
     def first(self, prefix: str, count: int) -> Sequence[Found]:
         """The first objects right below a prefix in name order: one request, however many."""
         return self.backend.first(prefix, count)
+
+    def stillness(self, prefix: str) -> object | None:
+        """What changes when any name right below a prefix does, without a request; else None."""
+        return self.backend.stillness(prefix)
 
 
 def _unreadable(name: str) -> StorageError:
@@ -231,6 +240,16 @@ class LocalBackend:
                 return []
             shown = [(f"{place}/{name}", f"{prefix}/{name}".lstrip("/")) for name in names]
             return [found for path, name in shown for found in self._seen(path, name)]
+
+    def stillness(self, prefix: str) -> object | None:
+        """The directory while it rests; None for a while after every change."""
+        try:
+            facts = os.stat(f"{self.directory}/{prefix}")  # noqa: PTH116 - asked before every read
+        except OSError:
+            return None
+        # The clock of the file system, whatever clock the rest of the program was given.
+        rested = time.time_ns() - facts.st_mtime_ns > _GRAIN
+        return (facts.st_dev, facts.st_ino, facts.st_mtime_ns) if rested else None
 
     def _found(self, path: Path) -> Iterator[Found]:
         return self._seen(str(path), str(path.relative_to(self.directory)))

@@ -46,6 +46,11 @@ class Root:
     scheme: str
     path: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    # Equal for every spelling of one root: links are followed, once, when the root is named.
+    identity: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "identity", self._identity())
 
     @property
     def local(self) -> bool:
@@ -57,15 +62,10 @@ class Root:
         """The root as people write it."""
         return self.path if self.local else f"{self.scheme}://{self.path}"
 
-    @property
-    def identity(self) -> str:
-        """Equal for every spelling of one root: links are followed, the scheme is kept.
-
-        Two servers may have buckets of one name, so the address of the server is part of it.
-        """
+    def _identity(self) -> str:
         if self.local:
             return os.path.realpath(self.path)
-        # Whatever is secret in an address is left out.
+        # Two servers may have buckets of one name; whatever is secret in an address is left out.
         return f"{redact_uri(self.options.get('aws_endpoint', '')).rstrip('/')}|{self.uri}"
 
     @property

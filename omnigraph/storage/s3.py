@@ -127,6 +127,10 @@ class S3Backend:
         del prefix
         return iter(())
 
+    def stillness(self, prefix: str) -> object | None:
+        """Nothing tells but a request."""
+        return None
+
     def first(self, prefix: str, count: int) -> Sequence[Found]:
         """The first page of a listing: a store gives names in order."""
         with reported("none", _KINDS):

@@ -1,0 +1,76 @@
+"""Reads look at the newest state without a listing while nothing changes, and miss nothing."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.storage import objects
+
+SCHEMA = "node Person { name: String @key }"
+NAMES = "match { $p: Person } return { $p.name }"
+
+
+@pytest.fixture
+def listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The prefixes that are listed, as it happens."""
+    seen: list[str] = []
+    first = objects.LocalBackend.first
+
+    def counted(self: objects.LocalBackend, prefix: str, count: int) -> object:
+        seen.append(prefix)
+        return first(self, prefix, count)
+
+    monkeypatch.setattr(objects.LocalBackend, "first", counted)
+    return seen
+
+
+def _rested(root: Path) -> None:
+    """The directory of versions as if nobody had touched it for a while."""
+    place = root / "__manifest" / "_versions"
+    os.utime(place, ns=(place.stat().st_atime_ns, place.stat().st_mtime_ns - 10_000_000_000))
+
+
+def test_a_quiet_graph_is_not_listed_again(tmp_path: Path, listings: list[str]) -> None:
+    graph = omnigraph.init(tmp_path / "g", SCHEMA)
+    _rested(tmp_path / "g")
+    graph.query(NAMES)
+    listings.clear()
+    for _ in range(5):
+        graph.query(NAMES)
+    assert listings == []
+
+
+def test_what_just_changed_is_listed_until_it_rests(tmp_path: Path, listings: list[str]) -> None:
+    graph = omnigraph.init(tmp_path / "g", SCHEMA)
+    graph.insert("Person", {"name": "Ada"})
+    listings.clear()
+    graph.query(NAMES)
+    graph.query(NAMES)
+    assert len(listings) == 2
+
+
+def test_the_write_of_another_line_is_seen_at_once(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "g", SCHEMA)
+    other = omnigraph.open(tmp_path / "g", durability="os")  # a line of its own, like a process
+    for number in range(5):
+        _rested(tmp_path / "g")
+        graph.query(NAMES)
+        graph.query(NAMES)
+        other.insert("Person", {"name": f"p{number}"})
+        assert graph.query(NAMES).num_rows == number + 1
+
+
+def test_a_graph_made_again_in_its_place_is_told(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "g", SCHEMA)
+    _rested(tmp_path / "g")
+    graph.query(NAMES)
+    graph.query(NAMES)
+    shutil.move(tmp_path / "g", tmp_path / "old")
+    omnigraph.init(tmp_path / "h", SCHEMA)
+    shutil.move(tmp_path / "h", tmp_path / "g")
+    _rested(tmp_path / "g")
+    with pytest.raises(omnigraph.errors.ReadSetConflict):
+        graph.query(NAMES)
