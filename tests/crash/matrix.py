@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,6 +42,7 @@ from tests.rig.invariants import check_invariants, files
 from tests.rig.writes import append, read_rows, write
 
 How = Literal["exit", "before", "after"]
+Elsewhere = Callable[[str, str], object]  # one more write by a process that knows nothing
 HOWS: tuple[How, ...] = ("exit", "before", "after")
 _SPAWN = multiprocessing.get_context("spawn")
 _ID = re.compile(
@@ -74,7 +75,7 @@ class Row:
 class Matrix:
     """Cuts verbs off in copies of a few graphs below one directory."""
 
-    def __init__(self, place: Path, elsewhere: ProcessPoolExecutor) -> None:
+    def __init__(self, place: Path, elsewhere: Elsewhere) -> None:
         self.place = place
         self.elsewhere = elsewhere
         self.count = 0
@@ -84,7 +85,7 @@ class Matrix:
         before, after, effects = self.whole(verb)
         for at, effect in list(enumerate(effects, 1))[::every]:
             outcomes = tuple(self.cut(verb, at, how, before, after) for how in hows)
-            yield Row(verb, at, f"{effect.kind} {_place(effect.target)}", outcomes)
+            yield Row(verb, at, f"{effect.kind} {anonymous(effect.target)}", outcomes)
 
     def whole(self, verb: str) -> tuple[Shape, Shape, list[Effect]]:
         """What a verb that nobody cuts off does: before, after, and the effects between."""
@@ -94,33 +95,45 @@ class Matrix:
         effects = _effects(verb, root)
         return before, shape(made), effects
 
-    def copy(self, verb: str) -> Path:
+    def copy(self, verb: str) -> str:
         """A fresh copy of the graph that a verb starts from."""
         self.count += 1
         start = make_start(VERBS[verb].start, self.place)
-        return Path(shutil.copytree(start, self.place / f"{verb}-{self.count}"))
+        return str(shutil.copytree(start, self.place / f"{verb}-{self.count}"))
 
     def cut(self, verb: str, at: int, how: How, before: Shape, after: Shape) -> str:
         """Cut a verb off at one effect, and say what is left: at once, and when all is settled."""
-        root = self.copy(verb)
-        made = VERBS[verb].made_at(root)
-        store = open_store(str(root), durability="os")
-        line = open_line(store, MAIN) if manifest_exists(store) else None
-        source = files(store)
-        told = _end(verb, root, at) if how == "exit" else _fail(verb, store, at, how)
-        assert made == root or files(store) == source
-        left = _which(shape(made), before, after)
-        commits = [] if line is None else [_next(line)]
-        _settle(root, store)
-        settled = _which(shape(made, {"next"}), before, after)
+        cut = Cut(verb, self.copy(verb))
+        told = _end(verb, cut.root, at) if how == "exit" else _fail(verb, cut.store, at, how)
+        outcome = cut.judged(told, before, after, self.elsewhere)
+        shutil.rmtree(cut.root)
+        return outcome
+
+
+class Cut:
+    """A graph in which a verb is cut off, and a handle on it that was open before."""
+
+    def __init__(self, verb: str, root: str) -> None:
+        self.verb, self.root, self.made = verb, root, VERBS[verb].made_at(root)
+        self.store = open_store(root, durability="os")
+        self.line = open_line(self.store, MAIN) if manifest_exists(self.store) else None
+        self.source = files(self.store)
+
+    def judged(self, told: str, before: Shape, after: Shape, elsewhere: Elsewhere) -> str:
+        """What is left, at once and when all is settled, and what the caller was told."""
+        beside = self.made != self.root
+        assert not beside or files(self.store) == self.source
+        left = _which(shape(self.made), before, after)
+        commits = [] if self.line is None else [_next(self.line)]
+        _settle(self.root, self.store)
+        settled = _which(shape(self.made, {"next"}), before, after)
         # A handle that was open goes on, and so does a process that knows nothing.
-        self.elsewhere.submit(write_elsewhere, str(root), "elsewhere").result()
-        check_invariants(root, acknowledged=commits)
-        if made != root:
-            _judge_copy(store, made, settled)
-        if not verb.startswith("recover"):
+        elsewhere(self.root, "elsewhere")
+        check_invariants(self.root, acknowledged=commits)
+        if beside:
+            _judge_copy(self.store, self.made, settled)
+        if not self.verb.startswith("recover"):
             _truth(told, left, settled)
-        shutil.rmtree(root)
         return f"{left if left == settled else f'{left} > {settled}'} {told}".strip()
 
 
@@ -140,15 +153,15 @@ def shape(root: Path | str, ignored: Set[str] = frozenset()) -> Shape:
     return Shape(rows, history)
 
 
-def _effects(verb: str, root: Path) -> list[Effect]:
-    store = open_store(str(root), durability="os")
+def _effects(verb: str, root: str) -> list[Effect]:
+    store = open_store(root, durability="os")
     with overdue(), store.effects.recorded() as seen:
         VERBS[verb].run(store)
     return seen
 
 
-def _end(verb: str, root: Path, at: int) -> str:
-    child = _SPAWN.Process(target=end_after, args=(verb, str(root), at))
+def _end(verb: str, root: str, at: int) -> str:
+    child = _SPAWN.Process(target=end_after, args=(verb, root, at))
     child.start()
     child.join()
     assert child.exitcode == EXIT, f"{verb} {at}: ended with {child.exitcode}"
@@ -175,7 +188,7 @@ def _next(line: Any) -> Commit:
     return commit
 
 
-def _settle(root: Path, store: Store) -> None:
+def _settle(root: str, store: Store) -> None:
     """Open as the next process would, twice: the second time there is nothing left to do."""
     if not manifest_exists(store):
         return
@@ -191,21 +204,29 @@ def _settle(root: Path, store: Store) -> None:
         assert files(store) == before
 
 
-def _judge_copy(source: Store, made: Path, settled: str) -> None:
+def _judge_copy(source: Store, made: str, settled: str) -> None:
     """A copy is a graph that goes on; or it is refused, and can be made again when it is gone."""
     if settled == "after":
         graphs.open(made, durability="os")
-        check_invariants(made, acknowledged=[_next(open_line(open_store(str(made)), MAIN))])
+        check_invariants(made, acknowledged=[_next(open_line(open_store(made), MAIN))])
     else:
         with pytest.raises(GraphNotInitialized):
             graphs.open(made)
-        if made.exists() and files(open_store(str(made))):
+        if files(open_store(made)):
             with pytest.raises(AlreadyExists, match="not empty"):
                 copy_beside(source)
-            shutil.rmtree(made)
+            _clear(made)
         copy_beside(source)
-        assert shape(made) == shape(source.root.path)
-    shutil.rmtree(made)
+        assert shape(made) == shape(source.root.uri)
+    _clear(made)
+
+
+def _clear(made: str) -> None:
+    store = open_store(made)
+    if store.root.local:
+        shutil.rmtree(made)
+    for name in files(store):
+        store.objects.remove(name)
 
 
 def _which(found: Shape, before: Shape, after: Shape) -> str:
@@ -226,7 +247,7 @@ def _truth(told: str, left: str, settled: str) -> None:
         assert settled == "after"
 
 
-def _place(target: str) -> str:
+def anonymous(target: str) -> str:
     """A name without what is new each time."""
     return _ID.sub("*", target)
 
@@ -242,16 +263,16 @@ def overdue() -> Iterator[None]:
 
 
 @contextmanager
-def another_process() -> Iterator[ProcessPoolExecutor]:
+def another_process() -> Iterator[Elsewhere]:
     """A process beside this one that writes when it is asked to."""
     with ProcessPoolExecutor(1, mp_context=_SPAWN) as pool:
-        yield pool
+        yield lambda root, row: pool.submit(write_elsewhere, root, row).result()
 
 
 def main(verbs: Sequence[str]) -> None:
     """Print the table."""
-    with tempfile.TemporaryDirectory() as place, another_process() as pool:
-        matrix = Matrix(Path(place), pool)
+    with tempfile.TemporaryDirectory() as place, another_process() as elsewhere:
+        matrix = Matrix(Path(place), elsewhere)
         for verb in verbs or VERBS:
             for row in matrix.rows(verb):
                 print(row, flush=True)

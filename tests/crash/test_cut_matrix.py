@@ -5,12 +5,11 @@
 
 import re
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.crash.matrix import HOWS, How, Matrix, Row, another_process
+from tests.crash.matrix import HOWS, Elsewhere, How, Matrix, Row, another_process
 from tests.crash.verbs import VERBS
 
 GOLDEN = Path(__file__).parent.parent / "cases" / "crash" / "matrix.txt"
@@ -19,18 +18,24 @@ SAMPLE = (
     *("append-3", "branch-create", "branch-delete", "copy", "long-append-3"),
     "recover-confirmed",
 )
+# One failure each in writes to three tables.
+THREE: tuple[tuple[str, int, How], ...] = (
+    ("upsert-3", 8, "after"),
+    ("update-3", 11, "before"),
+    ("delete-3", 6, "before"),
+)
 ENDS = (("append-1", 4), ("branch-create", 3), ("copy", 37), ("long-append-3", 5))
 
 
 @pytest.fixture(scope="session")
-def elsewhere() -> Iterator[ProcessPoolExecutor]:
+def elsewhere() -> Iterator[Elsewhere]:
     """A process beside this one."""
-    with another_process() as pool:
-        yield pool
+    with another_process() as write:
+        yield write
 
 
 @pytest.fixture
-def matrix(tmp_path: Path, elsewhere: ProcessPoolExecutor) -> Matrix:
+def matrix(tmp_path: Path, elsewhere: Elsewhere) -> Matrix:
     """A place for cuts."""
     return Matrix(tmp_path, elsewhere)
 
@@ -58,12 +63,22 @@ def test_failures_in_the_process(matrix: Matrix, verb: str) -> None:
     ]
 
 
+def cut_once(matrix: Matrix, verb: str, at: int, how: How) -> None:
+    """One cell of the table."""
+    kept = golden(verb)
+    before, after, effects = matrix.whole(verb)
+    assert len(effects) == len(kept)
+    assert matrix.cut(verb, at, how, before, after) == kept[at - 1].outcomes[HOWS.index(how)]
+
+
+@pytest.mark.parametrize(("verb", "at", "how"), THREE)
+def test_a_failure_in_a_write_to_three_tables(matrix: Matrix, verb: str, at: int, how: How) -> None:
+    cut_once(matrix, verb, at, how)
+
+
 @pytest.mark.parametrize(("verb", "at"), ENDS)
 def test_ends_of_the_process(matrix: Matrix, verb: str, at: int) -> None:
-    kept = golden(verb)[at - 1]
-    before, after, effects = matrix.whole(verb)
-    assert len(effects) == len(golden(verb))
-    assert matrix.cut(verb, at, "exit", before, after) == kept.outcomes[HOWS.index("exit")]
+    cut_once(matrix, verb, at, "exit")
 
 
 def test_every_verb_is_in_the_table() -> None:

@@ -51,9 +51,9 @@ class Verb:
     start: str = "base"
     beside: str = ""
 
-    def made_at(self, root: Path) -> Path:
+    def made_at(self, root: str) -> str:
         """Where the verb shows what it did."""
-        return root.with_name(root.name + self.beside)
+        return f"{root}{self.beside}"
 
 
 def _changes(name: str, change: Change) -> dict[str, Verb]:
@@ -72,7 +72,7 @@ def _create_from_past(store: Store) -> None:
 
 def copy_beside(store: Store) -> None:
     """Copy a whole graph; effects of both places are counted together, the source has none."""
-    target = f"{store.root.path}{_COPY}"
+    target = f"{store.root.uri}{_COPY}"
     copy_graph(store, open_store(target, effects=store.effects, durability="os"))
 
 
