@@ -47,13 +47,13 @@ class Reading:
     outside: frozenset[str]
     binds: list[m.Binding] = field(default_factory=list)
     walks: list[Walk] = field(default_factory=list)
-    visible: list[frozenset[str]] = field(default_factory=list)  # before each clause
+    visible: list[Kinds] = field(default_factory=list)  # what is known before each clause
 
     def take(self, clauses: Iterable[m.Clause], parameters: Mapping[str, Any]) -> None:
         """Read all clauses; nested lists only for the variables that they show."""
         shown = set(self.outside)
         for clause in clauses:
-            self.visible.append(frozenset(shown))
+            self.visible.append({name: self.kinds.get(name, "") for name in shown})
             match clause:
                 case m.Binding():
                     self.binds.append(clause)

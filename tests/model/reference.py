@@ -49,7 +49,7 @@ class Matcher:
         rows = [row for row in rows if all(self._bound(bind, row) for bind in reading.binds)]
         rows = [row for row in rows if self._typed(reading, row)]
         for clause, seen in zip(clauses, reading.visible, strict=True):
-            rows = self._later(clause, rows, seen, reading)
+            rows = self._later(clause, rows, seen)
         return rows, reading.kinds
 
     # Seeds and traversals -----------------------------------------------------------------------
@@ -169,9 +169,7 @@ class Matcher:
                 return False
         return True
 
-    def _later(
-        self, clause: m.Clause, rows: list[Row], seen: frozenset[str], reading: Reading
-    ) -> list[Row]:
+    def _later(self, clause: m.Clause, rows: list[Row], seen: Kinds) -> list[Row]:
         match clause:
             case m.Filter():
                 return [row for row in rows if self.truth(clause.condition, row) is True]
@@ -179,23 +177,21 @@ class Matcher:
                 test = _pair_test(clause)
                 return [row for row in rows if self.truth(test, row) is True]
             case m.Negation():
-                return [row for row in rows if not self._inner(clause.clauses, row, seen, reading)]
+                return [row for row in rows if not self._inner(clause.clauses, row, seen)]
             case m.OptionalMatch():
-                new = names_of(clause.clauses, self.parameters) - seen
+                new = names_of(clause.clauses, self.parameters) - seen.keys()
                 nothing: Row = dict.fromkeys(new)
                 extended: list[Row] = []
                 for row in rows:
-                    found = self._inner(clause.clauses, row, seen, reading) or [nothing]
+                    found = self._inner(clause.clauses, row, seen) or [nothing]
                     extended += [row | {name: one[name] for name in new} for one in found]
                 return extended
         return rows
 
-    def _inner(
-        self, clauses: tuple[m.Clause, ...], row: Row, seen: frozenset[str], reading: Reading
-    ) -> list[Row]:
-        """The rows of a nested list: it sees what was bound before it in the text."""
+    def _inner(self, clauses: tuple[m.Clause, ...], row: Row, seen: Kinds) -> list[Row]:
+        """The rows of a nested list: it sees what was bound before it, as it was known there."""
         given = {name: one for name, one in row.items() if name in seen}
-        kinds = {name: kind for name, kind in reading.kinds.items() if name in seen}
+        kinds = {name: kind for name, kind in seen.items() if kind}
         return self.solve(clauses, given, kinds)[0]
 
     def truth(self, test: m.Condition, row: Row) -> bool | None:
