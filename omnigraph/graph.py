@@ -29,10 +29,12 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.copy import Copied, Progress, copy_graph
 from omnigraph.history.line import Line
 from omnigraph.history.manifest import manifest_exists
+from omnigraph.history.plan import Signature
 from omnigraph.history.recover import recover_when_due
 from omnigraph.history.refs import Ref, find_ref
 from omnigraph.history.schemas import Contract
 from omnigraph.history.snapshot import Point, find_commit
+from omnigraph.ingest.load import LoadMode
 from omnigraph.reading import Moment, Reading
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.layout import MAIN
@@ -119,6 +121,39 @@ class Graph(Reading, Writing):
 
         found = session if session is not None else spark_session(master=master, remote=remote)
         return SparkGraph(found, self._newest())
+
+    def stream_load(  # noqa: PLR0913 - all but two are named
+        self,
+        frame: Any,
+        type_name: str,
+        *,
+        name: str,
+        checkpoint: str | PathLike[str],
+        mode: LoadMode = "append",
+        branch: str | None = None,
+        rejects: str | PathLike[str] | None = None,
+        available_now: bool = False,
+    ) -> Any:
+        """Load a streaming DataFrame of Spark, batch by batch, each exactly once; gives its query.
+
+        `name` is the stream, `checkpoint` the folder in which Spark remembers how far it is. With
+        `available_now` the query ends when everything that is there was loaded.
+        """
+        from omnigraph.pipeline.stream import stream_load
+
+        there = self._there(branch)
+        there._writable("a stream")
+        return stream_load(
+            there._line,
+            frame,
+            type_name,
+            mode=mode,
+            name=name,
+            checkpoint=checkpoint,
+            signature=Signature(self.actor),
+            rejects=rejects,
+            available_now=available_now,
+        )
 
     def recoveries(self) -> list[Outcome]:
         """What became of operations whose process was gone, oldest first."""

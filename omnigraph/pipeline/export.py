@@ -25,6 +25,7 @@ from omnigraph.storage.plain import finish_plain, write_plain
 
 from .place import Place, place_of
 from .scan import scan, tasks_of
+from .session import watched
 from .targets import Target, target_of
 from .versions import check_versions
 
@@ -90,9 +91,10 @@ def export_on_spark(
     check_versions(spark)
     rows: dict[str, int] = {}
     files: dict[str, Sequence[str]] = {}
-    for one in chosen:
-        key = table_key(one)
-        rows[key], files[key] = _export_type(spark, snapshot, one, target, form, ordered)
+    with watched(spark):
+        for one in chosen:
+            key = table_key(one)
+            rows[key], files[key] = _export_type(spark, snapshot, one, target, form, ordered)
     return Exported(form, snapshot.commit_id, rows, files)
 
 

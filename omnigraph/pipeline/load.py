@@ -39,7 +39,7 @@ from omnigraph.storage.table import Staged
 from .check import Case, set_violations
 from .notes import BULK, DDL, unpacked
 from .place import place_of
-from .session import parallelism
+from .session import parallelism, watched
 from .sources import Input, Piece, pieces_of, spots, total_size
 from .stage import Job, key_named, on_frame, on_pieces
 from .versions import check_versions
@@ -68,6 +68,7 @@ class Bulk:
     piece: int | None = None
     rows: int = 1 << 20
     bytes: int = 128 << 20
+    streams: Mapping[str, str] = field(default_factory=dict)
     told: Told = lambda _: None
 
 
@@ -91,7 +92,8 @@ def load_on_spark(
     for attempt in range(1, ATTEMPTS + 1):
         run = Run(spark, line, bulk, conditions)
         try:
-            return run.loaded(run.publish(signature))
+            with watched(spark):
+                return run.loaded(run.publish(signature))
         except (VersionConflict, ReadSetConflict):
             if bulk.mode == "overwrite" or attempt == ATTEMPTS:
                 raise
@@ -256,7 +258,8 @@ class Run:
         # Whoever was overtaken hears of it here, before anything is confirmed.
         hold(needs, replace(txn, base=self.line.refresh()))
         self.bulk.told("publish")
-        return PublishPlan("load", writes, needs, epoch=txn.base.state.head.gc_epoch)
+        epoch = txn.base.state.head.gc_epoch
+        return PublishPlan("load", writes, needs, streams=self.bulk.streams, epoch=epoch)
 
 
 def _staged(

@@ -10,11 +10,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.errors import ConfigError
+from omnigraph.errors import ConfigError, ServerError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +30,6 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    "spark.sql.python.filterPushdown.enabled": "true",
 }
 _LOCAL = {
     "spark.driver.memory": "1g",
@@ -129,7 +130,10 @@ def _start_java(conf: Any) -> None:
     handle, log = tempfile.mkstemp(prefix="omnigraph-spark-", suffix=".log")
     try:
         launch: Any = launch_gateway
-        gateway = launch(conf, popen_kwargs={"stderr": handle})
+        with warnings.catch_warnings():
+            # Lance warns of a fork; this one starts Java and does nothing else.
+            warnings.filterwarnings("ignore", message=".*fork")
+            gateway = launch(conf, popen_kwargs={"stderr": handle})
     except Exception as error:
         told = " ".join(Path(log).read_text("utf-8", "replace").split())[-500:]
         raise ConfigError(reason=f"Java did not start: {told or error}") from error
@@ -167,11 +171,39 @@ def parallelism(spark: "SparkSession") -> int:
         return 8
 
 
-def cancel(spark: "SparkSession") -> None:
-    """Stop what this process runs on a session."""
+@contextmanager
+def watched(spark: "SparkSession") -> Iterator[None]:
+    """Tell a failure of Spark as one of ours; stop its jobs when nobody waits for them any more."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        _cancel(spark)
+        raise
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
+            raise
+        raise ServerError(
+            f"the Spark job failed: {_cause(str(error))}",
+            effect="none",
+            hint="nothing was published; correct the cause and run it again",
+        ) from error
+
+
+def _cause(text: str) -> str:
+    r"""The line of a long report that says what went wrong.
+
+    >>> _cause("Job aborted\nTraceback:\n  File x\nValueError: no room\n at java.Thing")
+    'ValueError: no room'
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    named = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b.*: ", line)]
+    return (named or lines or ["it did not say why"])[-1 if named else 0][:300]
+
+
+def _cancel(spark: "SparkSession") -> None:
     try:
         spark.sparkContext.cancelAllJobs()
-    except Exception:
+    except Exception:  # Spark Connect has no context
         spark.interruptAll()
 
 

@@ -1,0 +1,184 @@
+"""`spark.read.format("omnigraph")` and `df.write.format("omnigraph")`: a type as a data source.
+
+Reading pins one commit when the DataFrame is made. Filters are Spark's: Spark 4.3 would keep one
+that was pushed down for every later use of a DataFrame, and lose rows; `graph.spark(...)` takes a
+filter for storage. Writing gathers the rows of one job and loads them as one commit; for bulk data
+use `graph.load({"Type": df})`, which never gathers.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import datasource as api
+
+from omnigraph.errors import UsageError
+from omnigraph.history.branches import open_line
+from omnigraph.history.snapshot import Snapshot, snapshot
+from omnigraph.ingest.load import load
+from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.storage.effects import Effects
+from omnigraph.storage.fragments import fragment_sizes, read_fragments
+from omnigraph.storage.layout import MAIN
+from omnigraph.storage.store import open_store
+
+from .place import Place, place_of, type_of
+from .scan import chosen, tasks_of
+from .stage import from_spark, key_named
+from .types import arrow_schema, as_spark, columns_of, ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_KNOWN = ("graph", "path", "type", "kind", "branch", "at", "version", "columns", "loadmode")
+
+
+def register(spark: "SparkSession") -> None:
+    """Make the format known to a session."""
+    spark.dataSource.register(GraphSource)
+
+
+class GraphSource(api.DataSource):
+    """One node or edge type of a graph, at one commit."""
+
+    def __init__(self, options: Any) -> None:
+        super().__init__(options)
+        self.given = {name.lower(): value for name, value in dict(options).items()}
+        unknown = sorted(set(self.given) - set(_KNOWN))
+        if unknown:
+            raise UsageError(
+                reason=f"'{unknown[0]}' is no option of omnigraph: {', '.join(_KNOWN)}"
+            )
+        if "type" not in self.given or not ("graph" in self.given or "path" in self.given):
+            raise UsageError(reason="the options 'graph' and 'type' are needed")
+        named = [name for name in ("branch", "at", "version") if name in self.given]
+        if len(named) > 1:
+            raise UsageError(reason=f"{' and '.join(named)} both name a state: give one of them")
+        self.uri = self.given.get("graph") or self.given["path"]
+        # Pinned here, once: whatever is planned from this object reads the same commit.
+        self.commit = self._shown().commit_id
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format(...)` is given."""
+        return "omnigraph"
+
+    def schema(self) -> str:
+        """The columns of the type."""
+        shown = self._pinned()
+        return ddl(self._type(shown), self._columns(shown))
+
+    def reader(self, schema: Any) -> "GraphReader":
+        """Reads the pinned commit."""
+        shown = self._pinned()
+        one = self._type(shown)
+        key = f"{one.kind}:{one.name}"
+        entry = shown.tables[key]
+        place = place_of(shown.store, {key: (entry.location, entry.lance_version)})
+        names = [field.name for field in schema]
+        return GraphReader(place, key, one, names, tasks_of(fragment_sizes(shown.table(key))))
+
+    def writer(self, schema: Any, overwrite: bool) -> "GraphWriter":
+        """Writes to the branch."""
+        if "at" in self.given or "version" in self.given:
+            raise UsageError(reason="the past cannot be written: give a branch")
+        shown = self._pinned()
+        mode = "overwrite" if overwrite else self.given.get("loadmode", "append")
+        branch = self.given.get("branch", MAIN)
+        return GraphWriter(self.uri, branch, self._type(shown), mode)
+
+    def _shown(self, commit: str | None = None) -> Snapshot:
+        store = open_store(self.uri, effects=Effects(read_only=True))
+        line = open_line(store, self.given.get("branch", MAIN))
+        version = self.given.get("version")
+        at = commit or self.given.get("at") or (int(version) if version else None)
+        return snapshot(store, line, at)
+
+    def _pinned(self) -> Snapshot:
+        return self._shown(self.commit)
+
+    def _type(self, shown: Snapshot) -> Node | Edge:
+        kind, name = self.given.get("kind"), self.given["type"]
+        ir = shown.schema.ir
+        key = f"{kind}:{name}" if kind else key_named(ir, name)
+        if key not in shown.tables:
+            raise UsageError(reason=f"there is no {key.replace(':', ' type ')} here")
+        return type_of(ir, key)
+
+    def _columns(self, shown: Snapshot) -> list[str]:
+        one = self._type(shown)
+        asked = self.given.get("columns")
+        wanted = [name.strip() for name in asked.split(",")] if asked else None
+        return chosen(f"{one.kind}:{one.name}", columns_of(one), wanted)
+
+
+class Fragments(api.InputPartition):
+    """Fragments that one task reads."""
+
+    def __init__(self, fragments: Sequence[int]) -> None:
+        super().__init__(tuple(fragments))
+
+
+class GraphReader(api.DataSourceReader):
+    """Reads fragments of one table version."""
+
+    def __init__(
+        self,
+        place: Place,
+        key: str,
+        one: Node | Edge,
+        names: list[str],
+        tasks: list[list[int]],
+    ) -> None:
+        self.place, self.key, self.one, self.names, self.tasks = place, key, one, names, tasks
+
+    def partitions(self) -> Sequence[api.InputPartition]:
+        """One per task; a table without rows still has one."""
+        return [Fragments(one) for one in self.tasks] or [Fragments(())]
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition."""
+        if not partition.value:
+            return
+        schema = arrow_schema(self.one, self.names)
+        table = self.place.table(self.key)
+        for rows in read_fragments(table, partition.value, self.names):
+            yield as_spark(rows, schema)
+
+
+class Rows(api.WriterCommitMessage):
+    """The rows of one task."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+
+class GraphWriter(api.DataSourceArrowWriter):
+    """Gathers rows and loads them once."""
+
+    def __init__(self, uri: str, branch: str, one: Node | Edge, mode: Any) -> None:
+        self.uri, self.branch, self.one, self.mode = uri, branch, one, mode
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Rows:
+        """The rows of a task, packed."""
+        sink = pa.BufferOutputStream()
+        writer = None
+        for batch in iterator:
+            writer = writer or pa.ipc.new_stream(sink, batch.schema)
+            writer.write_batch(batch)
+        if writer is not None:
+            writer.close()
+        return Rows(sink.getvalue().to_pybytes())
+
+    def commit(self, messages: list[Any]) -> None:
+        """Load what all tasks gathered, as one commit."""
+        there = [one.data for one in messages if one is not None and one.data]
+        if not there:
+            return
+        tables = [pa.ipc.open_stream(one).read_all() for one in there]
+        rows = from_spark(pa.concat_tables(tables), self.one)
+        store = open_store(self.uri)
+        load(open_line(store, self.branch), {self.one.name: rows}, self.mode)
+
+    def abort(self, messages: list[Any]) -> None:
+        """Nothing was written."""
