@@ -14,6 +14,8 @@ ALLOWED = {
     # A new dataset: there is nothing yet that could be lost.
     ("storage/cell.py", "_create", "commit"),
     ("storage/table.py", "create_table", "write_dataset"),
+    # A plain dataset of an export, outside of any graph, in a folder that was empty.
+    ("storage/plain.py", "finish_plain", "commit"),
     # Arrow rows, before they become a dataset.
     ("storage/cell.py", "create_cell", "replace_schema_metadata"),
     # The two commits: the strict swap of a cell, and the detached version of a table.
