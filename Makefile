@@ -6,10 +6,10 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS  := 2
 
-.PHONY: help setup demo test test-full check bench bench-peers docs dist tables clean
+.PHONY: help setup demo test test-full check bench bench-peers bench-pipeline docs dist tables clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Make .venv with the package, the developer tools and a Java; run again, it is quick
 	@$(BIN)/python scripts/java.py $(VENV)
@@ -48,6 +48,11 @@ bench-peers: $(READY) ## Compare with Ladybug and DuckDB; SCALE=1 for ten millio
 	@$(BIN)/python -c 'import duckdb, ladybug' 2>/dev/null || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m bench.peers --scale $(SCALE)
+
+PAPERS := 20000
+
+bench-pipeline: $(READY) ## Loads and exports on Spark beside plain Spark; PAPERS=1000000 for ten million edges
+	$(BIN)/python -m bench.pipeline --papers $(PAPERS)
 
 docs: $(READY) ## Regenerate the reference pages and check every link
 	$(BIN)/python scripts/make_docs.py

@@ -1,6 +1,7 @@
 """`omnigraph export`: a snapshot as NDJSON that loads back."""
 
 from itertools import islice
+from typing import Any
 
 import click
 
@@ -9,6 +10,7 @@ from .address import address, store_option, uri_argument
 from .options import settings, shared_options
 
 _LINES = 1000
+_FORMATS = ("ndjson", "parquet", "lance")
 
 
 @click.command()
@@ -17,6 +19,10 @@ _LINES = 1000
 @click.option("--snapshot", metavar="ID", help="A commit, a version or a moment, not the newest.")
 @click.option("--type", "types", multiple=True, help="Only this type; may be given more than once.")
 @click.option("--out", metavar="PATH", help="Into a file, which appears whole; .gz, .zst packed.")
+@click.option("--format", "form", type=click.Choice(_FORMATS), help="By Spark, into a new folder.")
+@click.option("--ordered", is_flag=True, help="With --format: each type in the order of its ids.")
+@click.option("--master", metavar="URL", help="With --format: run on this Spark.")
+@click.option("--remote", metavar="URL", help="With --format: run through Spark Connect.")
 @store_option
 @shared_options
 def export(
@@ -26,6 +32,7 @@ def export(
     types: tuple[str, ...],
     out: str | None,
     store: str | None,
+    **how: Any,
 ) -> None:
     """Write one snapshot as NDJSON: nodes first, each type in the order of its ids.
 
@@ -40,6 +47,9 @@ def export(
     if snapshot is not None:
         graph = graph.at(snapshot)
     chosen = types or None
+    if how["form"] is not None:
+        _by_spark(graph, root.uri, out, chosen, how)
+        return
     if out is not None:
         count = graph.export(out, types=chosen)
         if settings().json:
@@ -51,3 +61,17 @@ def export(
     lines = graph.export(types=chosen)
     while some := b"".join(islice(lines, _LINES)):
         click.echo(some, nl=False)
+
+
+def _by_spark(
+    graph: Any, uri: str, out: str | None, types: tuple[str, ...] | None, how: dict[str, Any]
+) -> None:
+    if out is None:
+        raise click.UsageError("--format writes many files: name a new folder with --out")
+    shown = graph.spark(master=how["master"], remote=how["remote"])
+    done = shown.export(out, how["form"], types=types, ordered=how["ordered"])
+    if settings().json:
+        facts = {"uri": uri, "path": out, "entities": done.total, "format": done.form}
+        show.document(facts | {"graph_commit_id": done.commit_id})
+    else:
+        show.note(f"exported {done.total} entities to {out}")

@@ -1,5 +1,6 @@
 """A snapshot of a graph in Spark: its node and edge types as DataFrames."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.errors import EntityNotFound
 from omnigraph.history.snapshot import Snapshot
 
+from .export import Exported, Form, export_on_spark
 from .scan import scan
 
 if TYPE_CHECKING:
@@ -41,6 +43,22 @@ class SparkGraph:
         """
         kind = "node" if f"node:{name}" in self.snapshot.tables else "edge"
         return self._scan(f"{kind}:{name}", columns, where)
+
+    def export(
+        self,
+        folder: str | os.PathLike[str],
+        format: Form = "ndjson",
+        *,
+        types: Sequence[str] | None = None,
+        ordered: bool = False,
+    ) -> Exported:
+        """Write the snapshot to an empty folder: NDJSON, Parquet or plain Lance, in parallel.
+
+        `ordered` puts each type in the order of its ids.
+        """
+        return export_on_spark(
+            self.session, self.snapshot, folder, format, types=types, ordered=ordered
+        )
 
     def _scan(self, key: str, columns: Sequence[str] | None, where: Any) -> "DataFrame":
         if key not in self.snapshot.tables:

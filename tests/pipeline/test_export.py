@@ -47,7 +47,7 @@ def test_ndjson_in_order_is_the_export_of_this_process(
 
 
 def test_parquet_loads_back(spark: Any, graph: Any, tmp_path: Path) -> None:
-    done = export_on_spark(spark, graph.snapshot, tmp_path / "out", "parquet")
+    done = graph.spark(spark).export(tmp_path / "out", "parquet")
     users = pq.read_table(tmp_path / "out" / "nodes" / "User")
     assert sorted(users["id"].to_pylist()) == ["ann", "bob", "cyd"]
     assert done.files["node:Slot"] == []

@@ -4,13 +4,16 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.model import random_writes
 from tests.model.cases import Case, all_cases
+from tests.model.oracle import Oracle
 from tests.mutate.conftest import DATA, SCHEMA
 from tests.pipeline.engines import Engines
 
@@ -188,3 +191,29 @@ def test_rejects_are_written(tmp_path: Path, spark: Any) -> None:
     assert found["local"] == found["spark"]
     assert [one["line"] for one in found["spark"]] == [1, 2, 3]
     assert found["spark"][1]["reason"].startswith("line 2: malformed")
+
+
+def random_loads(both: Engines, seed: int, count: int) -> Iterator[Any]:
+    """Loads by chance, of which many break a rule; the oracle knows what is stored."""
+    oracle, dice = Oracle.of(random_writes.SCHEMA, ""), Random(seed)
+    for at in range(count):
+        scribe = random_writes.Scribe(dice, oracle.world)
+        records = [scribe.record() for _ in range(dice.choice([3, 6, 12]))]
+        mode = "append" if at == 0 else dice.choice(["append", "merge", "overwrite"])
+        done = both.text(lines(*records), mode, piece=SMALL, fragment_rows=4)
+        if isinstance(done, tuple) and isinstance(done[0], dict):
+            oracle.load(lines(*records), mode)
+        yield done
+
+
+def test_random_loads(tmp_path: Path, spark: Any) -> None:
+    both = Engines(tmp_path, spark, random_writes.SCHEMA)
+    assert len(list(random_loads(both, 7, 4))) == 4
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(8))
+def test_many_random_loads(tmp_path: Path, spark: Any, seed: int) -> None:
+    both = Engines(tmp_path, spark, random_writes.SCHEMA)
+    done = list(random_loads(both, seed, 25))
+    assert {isinstance(one, Counter) for one in done} == {True, False}
