@@ -144,6 +144,14 @@ def now() -> datetime:
     return _EPOCH + timedelta(milliseconds=now_millis())
 
 
+def machine_nanos() -> int:
+    """The clock of this machine, never one that was put in its place.
+
+    Only for comparing with times that its file system gave.
+    """
+    return time.time_ns()
+
+
 def now_millis() -> int:
     """Milliseconds since 1970, in UTC."""
     return now_micros() // 1000

@@ -7,7 +7,6 @@ that is created carries a nonce, because a store may report our own object after
 import json
 import os
 import re
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -247,8 +246,7 @@ class LocalBackend:
             facts = os.stat(f"{self.directory}/{prefix}")  # noqa: PTH116 - asked before every read
         except OSError:
             return None
-        # The clock of the file system, whatever clock the rest of the program was given.
-        rested = time.time_ns() - facts.st_mtime_ns > _GRAIN
+        rested = ids.machine_nanos() - facts.st_mtime_ns > _GRAIN
         return (facts.st_dev, facts.st_ino, facts.st_mtime_ns) if rested else None
 
     def _found(self, path: Path) -> Iterator[Found]:
