@@ -6,10 +6,17 @@ work after a fork. It never reads or writes data.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-from omnigraph.errors import BranchNotFound, GraphClosed, ReadOnlyError, UsageError
+from omnigraph.errors import (
+    BranchNotFound,
+    GraphClosed,
+    ReadOnlyError,
+    ReadSetConflict,
+    UsageError,
+)
 from omnigraph.history.commit import Commit
 from omnigraph.history.line import Line
 from omnigraph.history.memory import Shown
@@ -24,6 +31,17 @@ if TYPE_CHECKING:
     from omnigraph.history.manifest import Opened
 
 _SECRET = ("secret", "token", "password", "access_key", "credential")
+
+
+@contextmanager
+def on_branch(name: str) -> Iterator[None]:
+    """A write to a branch that is gone ends as a read of it does: no look again would help."""
+    try:
+        yield
+    except ReadSetConflict as error:
+        if error.member != "branch":
+            raise
+        raise BranchNotFound(branch=name) from error
 
 
 class Handle:

@@ -14,7 +14,10 @@ from omnigraph.ingest.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a write did. True when something changed.
+    """What a write did. True when it made a commit.
+
+    `nodes` and `edges` count what the write touched, by type. `ids` are those of entities that were
+    added or replaced, by type, in the order in which they were given; a load leaves them out.
 
     >>> bool(Receipt(None, branch="main")), Receipt(None, {"Person": 2}, {"Knows": 1}).total
     (False, 3)
@@ -55,7 +58,9 @@ class Receipt:
 
     def __repr__(self) -> str:
         counts = [f"{n} {name}" for part in (self.nodes, self.edges) for name, n in part.items()]
-        told = ", ".join(counts) or "nothing changed"
+        if self.commit is None:
+            return f"<Receipt: nothing changed on {self.branch}>"
+        told = ", ".join(counts) or f"{self.commit.operation}, no entity changed"
         return f"<Receipt: {told} on {self.branch}, commit {self.commit_id}>"
 
     def _repr_html_(self) -> str:

@@ -3,11 +3,12 @@
 Never writes a value into a text: values are parameters, typed by the property they are for.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import is_dataclass
 from typing import Any
 
-from omnigraph.errors import InputError, UsageError
+from omnigraph.errors import InputError, KeyConflict, ParameterError, UsageError
 from omnigraph.lang.schema.catalog import Catalog, Edge, Node
 from omnigraph.lang.schema.ir import SchemaIR, key_order
 from omnigraph.lang.schema.names import did_you_mean
@@ -80,6 +81,16 @@ def type_called(catalog: Catalog, name: str) -> Node | Edge:
     return found
 
 
+@contextmanager
+def inserting() -> Iterator[None]:
+    """An id that exists: whoever inserts is told of the other method, not of a mode."""
+    try:
+        yield
+    except KeyConflict as error:
+        error.hint = "use upsert to replace existing entities"
+        raise
+
+
 def rows_of(records: tuple[Any, ...]) -> Any:
     """Records as they come: one by one, or all in one list, table or frame."""
     if len(records) != 1:
@@ -130,5 +141,17 @@ def node_id(ir: SchemaIR, type_name: str, key: Any) -> str:
         raise InputError(told, reason="incomplete key")
     types = [node.by_name[name].type for name in columns]
     pairs = zip(types, columns, values, strict=True)
-    stored = [coerce_parameter(kind, v, name=n, mode="python") for kind, n, v in pairs]
+    stored = [_member(type_name, kind, n, v) for kind, n, v in pairs]
     return entity_id(types, stored, columns)
+
+
+def _member(type_name: str, kind: PropertyType, name: str, value: Any) -> Any:
+    try:
+        return coerce_parameter(kind, value, name=name, mode="python")
+    except ParameterError as error:
+        raise InputError(
+            f"{type_name}.{name}, the key of the node: expected {error.expected},"
+            f" got {error.actual}",
+            reason="no key",
+            hint=f"name the {type_name} by its {name}",
+        ) from None

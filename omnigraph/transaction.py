@@ -23,6 +23,7 @@ from omnigraph.engine.run import run_read
 from omnigraph.engine.statements import Mint, Tally
 from omnigraph.errors import ReadSetConflict, UsageError, VersionConflict
 from omnigraph.events import operation
+from omnigraph.handle import on_branch
 from omnigraph.history.commit import Commit
 from omnigraph.history.line import Line
 from omnigraph.history.memory import Shown
@@ -35,7 +36,7 @@ from omnigraph.nodes import EdgeSet, NodeSet, edge_set, node_set
 from omnigraph.prepared import COMPILED, Query, choose, demand, read_query
 from omnigraph.receipt import Receipt
 from omnigraph.result import Result
-from omnigraph.rowtext import delete_text, edge_rows, rows_of, update_text
+from omnigraph.rowtext import delete_text, edge_rows, inserting, rows_of, update_text
 from omnigraph.terms import Attempts, Terms
 
 Wrote = Callable[[Commit | None, Watch], None]
@@ -94,7 +95,8 @@ class Transaction:
 
     def insert(self, type_name: str, /, *records: Any) -> None:
         """Add entities."""
-        self.load({type_name: rows_of(records)}, mode="append")
+        with inserting():
+            self.load({type_name: rows_of(records)}, mode="append")
 
     def upsert(self, type_name: str, /, *records: Any) -> None:
         """Add entities or replace those of the same id."""
@@ -185,7 +187,8 @@ class Transaction:
     def _publish(self, work: _Work) -> Receipt:
         seen = Shown(work.txn.base.state.tables)
         watch, attempts = seen.strict(work.relied), Attempts()
-        with operation("transaction", self._line.name) as event:
+        name = self._line.name
+        with operation("transaction", name) as event, on_branch(name), inserting():
             event.phase("write")
             try:
                 done = run_operations(
@@ -207,7 +210,7 @@ class Transaction:
             done.commit,
             done.nodes,
             done.edges,
-            branch=self._line.name,
+            branch=name,
             elapsed=event.seconds(),
             ids=done.ids,
             replayed=done.replayed,

@@ -5,12 +5,13 @@ mutations and loads, hence to the same rules.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from omnigraph.errors import OmnigraphError, UsageError
 from omnigraph.events import operation
-from omnigraph.handle import Handle
+from omnigraph.handle import Handle, on_branch
 from omnigraph.history.memory import Shown
 from omnigraph.history.plan import Watch
 from omnigraph.ingest.load import LoadMode, OnError
@@ -18,7 +19,7 @@ from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.pipeline.engine import Way, run, source_of
 from omnigraph.prepared import COMPILED, Query, choose, demand, read_query
 from omnigraph.receipt import LoadReport, Receipt, report
-from omnigraph.rowtext import delete_text, edge_rows, rows_of, update_text
+from omnigraph.rowtext import delete_text, edge_rows, inserting, rows_of, update_text
 from omnigraph.sources import Progress, opened
 from omnigraph.terms import Attempts, Terms, actor_of
 
@@ -63,16 +64,25 @@ class Writing(Handle):
 
     def insert(self, type_name: str, /, *records: Any, **options: Any) -> Receipt:
         """Add entities: dicts, dataclasses, or one table or frame. An existing key is an error."""
-        return self._put({type_name: rows_of(records)}, "append", options)
+        with inserting():
+            return self._put({type_name: rows_of(records)}, "append", options)
 
     def upsert(self, type_name: str, /, *records: Any, **options: Any) -> Receipt:
-        """Add entities or replace those of the same id, whole rows at a time."""
+        """Add entities or replace those of the same id, whole rows at a time.
+
+        An edge without an `id` is always a new one: give it an id, or let the schema say
+        `@unique(src, dst)`, if a repetition must not double it.
+        """
         return self._put({type_name: rows_of(records)}, "merge", options)
 
     def connect_nodes(
         self, edge_type: str, ends: Iterable[tuple[Any, ...]], /, **options: Any
     ) -> Receipt:
-        """Add edges: `[("ada", "bob", {"since": "2020-01-01"})]`; the ends are keys or ids."""
+        """Add edges: `[("ada", "bob", {"since": "2020-01-01"})]`.
+
+        An end is the key of its node, as Python has it: a text, a number, a date, for a key of
+        several members a tuple or a dict. A node of a type without key is named by its id.
+        """
         there = self._there(options.pop("branch", None))
         rows = edge_rows(there._newest().schema.ir, edge_type, ends)
         return there._put({edge_type: rows}, "append", options)
@@ -143,6 +153,8 @@ class Writing(Handle):
 
         `mode` is "append" (existing ids are errors), "merge" (they are replaced) or "overwrite"
         (the types in the input are replaced as a whole). `from_` forks a branch that is missing.
+        Edges without an `id` are new at every load: give them one, or an `idempotency_key` to the
+        load, or `@unique(src, dst)` to the schema, if a repetition must not double them.
         A mapping of types may name CSV and Parquet files; `mapping` renames their columns. With
         `on_error="report"` a bad input gives a `LoadReport` of everything that is wrong with it, or
         of the first `max_errors`; `rejects` is a folder for all of it. `dry_run` only checks.
@@ -178,14 +190,18 @@ class Writing(Handle):
         there = self._there(branch)
         there._writable("building indexes")
         signature = Terms(actor=actor_of(actor) if actor else None).signature()
-        with operation("ensure_indices", there.branch_name) as event:
+        name = there.branch_name
+        with operation("ensure_indices", name) as event, on_branch(name):
             commit = ensure_indices(there._line, signature)
         if commit is not None:
             there.refresh()
         return Receipt(commit, branch=there.branch_name, elapsed=event.seconds())
 
-    def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 5) -> Answer:
-        """Call `fn(graph)`, again after a conflict that a fresh look may solve."""
+    def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 12) -> Answer:
+        """Call `fn(graph)`, again after a conflict that a fresh look may solve.
+
+        Between two attempts it waits a random time, of at most 4, 8, 16 … 500 milliseconds.
+        """
         for attempt in range(1, attempts + 1):
             try:
                 return fn(self)
@@ -225,7 +241,12 @@ class Writing(Handle):
         from omnigraph.engine.mutate import run_write, strict_keys
 
         self._writable("a mutation")
-        with operation("mutate", self.branch_name) as event, self._store.effects.recorded() as did:
+        here = self.branch_name
+        with (
+            operation("mutate", here) as event,
+            on_branch(here),
+            self._store.effects.recorded() as did,
+        ):
             event.phase("compile")
             query = self._write_query(source, name, given)
             watch, attempts = self._watch(strict_keys(query)), Attempts()
@@ -246,7 +267,7 @@ class Writing(Handle):
             done.commit,
             done.nodes,
             done.edges,
-            branch=self.branch_name,
+            branch=here,
             elapsed=event.seconds(),
             ids=done.ids,
             query_name=query.name,
@@ -254,10 +275,22 @@ class Writing(Handle):
         )
 
     def _load(
-        self, source: Any, mode: LoadMode, way: Way, terms: Terms, *, created: bool
+        self,
+        source: Any,
+        mode: LoadMode,
+        way: Way,
+        terms: Terms,
+        *,
+        created: bool = False,
+        records: bool = False,
     ) -> Receipt | LoadReport:
         self._writable("a load")
-        with operation("load", self.branch_name) as event, self._store.effects.recorded() as did:
+        here = self.branch_name
+        with (
+            operation("load", here) as event,
+            on_branch(here),
+            self._store.effects.recorded() as did,
+        ):
             watch, attempts = self._replacing(source, mode), Attempts()
             terms = self._signed(terms)
             event.phase("write")
@@ -268,14 +301,19 @@ class Writing(Handle):
             self._wrote(done.commit, watch)
         if done.problems:
             return report(done.problems)
+        replayed = terms.idempotency_key is not None and _replayed(done.commit, watch)
+        if records and done.commit is None:
+            done = replace(done, nodes={}, edges={})
         return Receipt(
             done.commit,
             done.nodes,
             done.edges,
-            branch=self.branch_name,
+            branch=here,
             branch_created=created,
             elapsed=event.seconds(),
-            replayed=_replayed(done.commit, watch),
+            # A repetition has made new ids for what it then found done already.
+            ids={n: c.to_pylist() for n, c in done.ids.items()} if records and not replayed else {},
+            replayed=replayed,
         )
 
     def _put(self, data: Mapping[str, Any], mode: LoadMode, options: dict[str, Any]) -> Receipt:
@@ -285,7 +323,7 @@ class Writing(Handle):
         except TypeError:
             known = "branch, if_commit, message, actor, idempotency_key"
             raise UsageError(reason=f"unknown option; there are {known}") from None
-        done = there._load(data, mode, Way(), terms, created=False)
+        done = there._load(data, mode, Way(), terms, records=True)
         assert isinstance(done, Receipt)  # noqa: S101 - problems are raised
         return done
 
@@ -309,8 +347,6 @@ class Writing(Handle):
         return self._watch(key for key in self._snapshot.tables if key.partition(":")[2] in names)
 
     def _signed(self, terms: Terms) -> Terms:
-        from dataclasses import replace
-
         return replace(terms, actor=actor_of(terms.actor) if terms.actor else self.actor)
 
     def _there(self, branch: str | None) -> Self:
@@ -332,4 +368,4 @@ class Writing(Handle):
 
 
 def _replayed(commit: Any, watch: Watch) -> bool:
-    return commit is not None and watch.commit_id is not None and commit.id != watch.commit_id
+    return commit is not None and commit.id != watch.commit_id

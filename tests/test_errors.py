@@ -171,7 +171,15 @@ def test_repr_shows_class_code_and_message(row: Row) -> None:
 def test_natural_exceptions_catch_ours(error: OmnigraphError, natural: type[Exception]) -> None:
     with pytest.raises(natural) as caught:
         raise error
-    assert str(caught.value) == error.message
+    assert str(caught.value).startswith(error.message)
+
+
+def test_the_text_of_an_error_ends_with_a_hint_that_says_more() -> None:
+    assert str(KeyConflict(type_key="node:P", entity_id="a")).endswith(
+        "\nhint: use mode merge to update existing entities"
+    )
+    assert str(InputError(reason="x", hint="write y")) == "x\nhint: write y"
+    assert str(InputError(reason="x")) == "x"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from .address import (
     uri_argument,
     yes_option,
 )
-from .options import settings, shared_options
+from .options import settings, shared_options, will_write
 from .progress import progress
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ _TYPED = re.compile(r"([A-Z]\w*)=(.+)")
 @click.option("--dry-run", is_flag=True, help="Check the data, and write nothing.")
 @click.option("--if-commit", metavar="ID", help="Only if the branch is at this commit.")
 @click.option("--message", "-m", help="Why, for the log.")
+@click.option("--idempotency-key", metavar="KEY", help="A repetition does nothing more.")
 @click.option("--no-progress", is_flag=True, help="Do not show how far it is.")
 @store_option
 @actor_option
@@ -76,11 +77,16 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
     """Load records: append refuses existing ids, merge replaces them, overwrite replaces types.
 
     One load is one commit. A single bad line and nothing is written.
+
+    An edge without an id gets a new one at every load, also with merge: a load that is repeated
+    doubles such edges. Give edges an "id" in their "data", or give the load an --idempotency-key,
+    or let the schema say @unique(src, dst), which refuses the second one.
     """
     root = address(uri, store)
     if mode == "overwrite":
         consent("load --mode overwrite", root, yes=how["yes"])
     tell_target("load into", root)
+    will_write()
     from omnigraph.graph import open as open_graph
 
     graph = open_graph(root.uri, actor=how["actor"])
@@ -102,6 +108,7 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
             progress=told,
             if_commit=how["if_commit"],
             message=how["message"],
+            idempotency_key=how["idempotency_key"],
         )
     from omnigraph.receipt import LoadReport
 
@@ -170,6 +177,10 @@ def _tell(done: "Receipt", uri: str, mode: str, base: str | None, *, checked: bo
         return
     counts = [f"{n} {name}" for part in (done.nodes, done.edges) for name, n in part.items()]
     told = f": {', '.join(counts)}" if counts else ", nothing to load"
+    if counts and done.commit is None and not checked:
+        told += "; all of it was there, nothing changed"
+    elif done.replayed:
+        told = f", nothing: commit {done.commit_id} of this key is there"
     made = " (new branch)" if done.branch_created else ""
     did = "checked for" if checked else "loaded"
     show.result(f"{did} {done.branch}{made} by {mode}{told}")

@@ -113,7 +113,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             _silence_stdout()
             return exits.BROKEN_PIPE
         except Exception as error:  # the last resort: every other path is typed
-            return _failed(error, chosen.settings)
+            return _failed(error, chosen)
         finally:
             stop_log()
 
@@ -139,7 +139,8 @@ def _misused(error: click.ClickException, settings: Settings) -> int:
     return error.exit_code
 
 
-def _failed(error: Exception, settings: Settings) -> int:
+def _failed(error: Exception, chosen: Chosen) -> int:
+    settings = chosen.settings
     if settings.debug:
         import traceback
 
@@ -151,7 +152,7 @@ def _failed(error: Exception, settings: Settings) -> int:
 
             show.document(typed.to_json())
         else:
-            _tell(typed)
+            _tell(typed, writes=chosen.writes)
     return exits.code_of(typed)
 
 
@@ -165,15 +166,17 @@ def _typed(error: Exception) -> Any:
     return InternalError(f"unexpected {type(error).__name__}: {error}")
 
 
-def _tell(error: Any) -> None:
+def _tell(error: Any, *, writes: bool) -> None:
     from omnigraph.errors import LanguageError
 
     from . import show
 
     if isinstance(error, LanguageError) and error.source is not None and error.diagnostics:
         show.findings(error.diagnostics, error.source, err=True)
-        return
-    show.problem(str(error), error.hint)
+    else:
+        show.problem(error.message, error.hint)
+    if writes and error.effect == "none":
+        click.echo("nothing was written", err=True)
 
 
 def _silence_stdout() -> None:

@@ -9,7 +9,7 @@ from omnigraph.errors import PreconditionFailed
 from . import exits, show
 from .address import actor_option, address, store_option, tell_target
 from .asked import Asked, query_options
-from .options import settings, shared_options
+from .options import settings, shared_options, will_write
 
 if TYPE_CHECKING:
     from omnigraph.receipt import Receipt
@@ -31,6 +31,7 @@ def mutate(asked: Asked, store: str | None, actor: str | None, branch: str, **ho
     """
     root = address(None, store, way="--store")
     tell_target("mutate", root)
+    will_write()
     from omnigraph.graph import open as open_graph
 
     graph = open_graph(root.uri, branch=branch, actor=actor)

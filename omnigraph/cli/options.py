@@ -46,11 +46,13 @@ def _ambient_color() -> bool | None:
 class Chosen:
     """The settings of one run, filled in as its flags are read; outlives the click context.
 
-    `scope` are flags that were given before the command and that not every command takes.
+    `scope` are flags that were given before the command and that not every command takes. `writes`
+    is set by a command that changes data, so that its failure says what became of it.
     """
 
     settings: Settings = field(default_factory=_from_environment)
     scope: dict[str, Any] = field(default_factory=dict)
+    writes: bool = False
 
 
 def settings() -> Settings:
@@ -58,6 +60,14 @@ def settings() -> Settings:
     context = click.get_current_context(silent=True)
     chosen = context.find_object(Chosen) if context is not None else None
     return chosen.settings if chosen is not None else _from_environment()
+
+
+def will_write() -> None:
+    """The running command changes data."""
+    context = click.get_current_context(silent=True)
+    chosen = context.find_object(Chosen) if context is not None else None
+    if chosen is not None:
+        chosen.writes = True
 
 
 def shared_options(command: Command) -> Command:

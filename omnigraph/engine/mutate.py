@@ -151,7 +151,9 @@ def run_operations(  # noqa: PLR0913 - all but three are named
     commit = publish(line, prepare, signature, conditions)
     if commit is not None and commit.id not in done:
         return Outcome(commit, replayed=True)
-    tally = next(iter(done.values()), Tally())
+    if commit is None:  # what was done was undone again, or never began
+        return Outcome(None)
+    tally = done[commit.id]
     return Outcome(commit, tally.nodes, tally.edges, tally.ids)
 
 

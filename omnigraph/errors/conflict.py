@@ -14,12 +14,13 @@ _PREVIEW = 3  # conflicts named in the message; the others are counted
 class KeyConflict(Conflict):
     """An entity with this id exists already.
 
-    >>> print(KeyConflict(type_key="node:Person", entity_id="ada"))
+    >>> print(KeyConflict(type_key="node:Person", entity_id="ada").message)
     node type 'Person' already has id 'ada'
     """
 
     sentence = (
-        "{entity_kind} type '{type_name}' already has [id '{entity_id}'|an entity of this id]"
+        "[line {line}: ]{entity_kind} type '{type_name}' already has"
+        " [id '{entity_id}'|an entity of this id][, from line {first_input_position}]"
     )
     wire_member = "key_conflict"
     wire_facts = ("entity_kind", "type_name", "entity_id")
@@ -27,6 +28,8 @@ class KeyConflict(Conflict):
     entity_kind: str | None = None
     type_name: str | None = None
     entity_id: str | None = None
+    line: int | None = None
+    first_input_position: int | None = None
 
     def __init__(
         self, message: str | None = None, *, type_key: str | None = None, **facts: Any
@@ -248,7 +251,7 @@ class MergeConflict(Conflict):
     """Merge conflicts: both branches changed the same entities.
 
     >>> one = EntityConflict("node", "Person", "ada", "divergent_update")
-    >>> print(MergeConflict(conflicts=[one]))
+    >>> print(MergeConflict(conflicts=[one]).message)
     merge conflicts: node type 'Person', entity id 'ada' (divergent_update)
     """
 

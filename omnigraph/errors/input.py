@@ -4,7 +4,7 @@
 from typing import Any
 
 from omnigraph.errors.language import LanguageError
-from omnigraph.errors.root import ClientError
+from omnigraph.errors.root import ClientError, fill
 
 
 class InputError(ClientError, ValueError):
@@ -19,7 +19,7 @@ class InputError(ClientError, ValueError):
 class ParameterError(LanguageError, InputError):
     """A parameter is missing, unknown or of the wrong type.
 
-    >>> print(ParameterError(parameter="age", expected="I32", actual="string 'x'"))
+    >>> print(ParameterError(parameter="age", expected="I32", actual="string 'x'").message)
     parameter '$age': expected I32, got string 'x'
     """
 
@@ -54,7 +54,7 @@ class UniqueViolation(ClientError):
 
     `property` is the name of the column, or the names of a composite constraint.
 
-    >>> print(UniqueViolation(type_name="Follows", property=("src", "dst"), value="a, b"))
+    >>> print(UniqueViolation(type_name="Follows", property=("src", "dst"), value="a, b").message)
     @unique violation on Follows.(src, dst): value 'a, b' is not unique
     """
 
@@ -62,6 +62,11 @@ class UniqueViolation(ClientError):
         "[line {line}: ]@unique violation on {type_name}.{property}: value '{value}'"
         "[ is held by '{first_id}' and '{second_id}'| is not unique]"
         "[ (input positions {first_input_position} and {second_input_position})]"
+    )
+    # Two records of one input that are the same entity.
+    repeated = (
+        "[line {line}: ]@unique violation on {type_name}.{property}: value '{value}'"
+        " is given on line {first_input_position} and again on line {second_input_position}"
     )
     hint = "remove one of the two, or give them different values"
     type_name: str | None = None
@@ -75,6 +80,10 @@ class UniqueViolation(ClientError):
 
     def __init__(self, message: str | None = None, *, property: Any = None, **facts: Any) -> None:
         columns = property if isinstance(property, str | None) else f"({', '.join(property)})"
+        first, second = facts.get("first_id"), facts.get("second_id")
+        if message is None and first is not None and first == second:
+            known = {name: value for name, value in facts.items() if value is not None}
+            message = fill(self.repeated, known | {"property": columns})
         super().__init__(message, property=columns, **facts)
 
 
@@ -86,11 +95,15 @@ class ConstraintViolation(ClientError):
 
     >>> print(ConstraintViolation(rule="@range", type_name="User", property="age", reason="151"))
     @range violation on User.age: 151
+    >>> print(ConstraintViolation(rule="endpoint", type_name="Knows", edge="'a' -> 'b'").message)
+    endpoint violation on Knows 'a' -> 'b'
     """
 
     sentence = (
         "[line {line}: ]{rule} violation on {type_name}[.{property}][ of '{entity_id}'][: {reason}]"
     )
+    # An edge is known by its ends: its id was most often made a moment ago.
+    of_edge = "[line {line}: ]{rule} violation on {type_name} {edge}[: {reason}]"
     hint = "correct the entity, or change the rule in the schema"
     type_name: str | None = None
     entity_id: str | None = None
@@ -98,6 +111,13 @@ class ConstraintViolation(ClientError):
     rule: str | None = None
     line: int | None = None
     reason: str | None = None
+    edge: str | None = None
+
+    def __init__(self, message: str | None = None, **facts: Any) -> None:
+        if message is None and facts.get("edge") is not None:
+            known = {name: value for name, value in facts.items() if value is not None}
+            message = fill(self.of_edge, known)
+        super().__init__(message, **facts)
 
 
 class QueryExecutionError(ClientError):

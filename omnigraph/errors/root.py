@@ -16,6 +16,16 @@ Effect = Literal["none", "unknown", "done"]
 Retry = Literal["no", "same", "fresh", "after_recovery"]
 """Whether a retry helps: never, the same request later, after reading again, after recovery."""
 
+# Hints that say no more than the error itself.
+_OBVIOUS = (
+    None,
+    "correct the input",
+    "correct the request; the same request will fail again",
+    "correct the entity, or change the rule in the schema",
+    "give the property a value of its declared type",
+    "give the parameter a value of its declared type",
+    "see the help of the command or the documentation of the method",
+)
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
 _FACT = re.compile(r"\{(\w+)\}")
 
@@ -78,7 +88,8 @@ class OmnigraphError(Exception):
         super().__init__(self.message)
 
     def __str__(self) -> str:
-        return self.message
+        told = self.hint if self.hint not in _OBVIOUS else None
+        return self.message if told is None else f"{self.message}\nhint: {told}"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(code={self.code!r}, {_short(self.message)!r})"

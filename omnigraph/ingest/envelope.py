@@ -10,7 +10,7 @@ from omnigraph.errors import ClientError, InputError
 from omnigraph.lang.schema.catalog import Catalog, Edge, Node
 from omnigraph.lang.schema.names import did_you_mean
 
-from .intake import Intake, unknown_property
+from .intake import Intake, unknown_properties
 
 _NODE = frozenset({"type", "data"})
 _EDGE = frozenset({"edge", "from", "to", "data"})
@@ -30,7 +30,9 @@ def take(intake: Intake, line: int, record: Any, *, truncating: bool) -> None:
         named = record if isinstance(record, dict) else _EMPTY
         name = named.get("type", named.get("edge"))
         shown = name if isinstance(name, str) else None
-        intake.problems.add(placed(error, line), line, shown, _id(named))
+        data = named.get("data")
+        holds = data.values() if isinstance(data, dict) else ()
+        intake.problems.add(placed(error, line), line, shown, _id(named), holds=holds)
 
 
 def placed(error: ClientError, line: int) -> ClientError:
@@ -47,7 +49,8 @@ def _node(intake: Intake, line: int, record: dict[str, Any], truncating: bool) -
     if not record.keys() <= _NODE:
         shelf.truncated |= _truncation(record, _NODE, truncating)
         return
-    shelf.add(line, _data(record, one, shelf.known))
+    data, wrong = _data(record, one, shelf.known)
+    shelf.add(line, data, wrong=wrong)
 
 
 def _edge(intake: Intake, line: int, record: dict[str, Any], truncating: bool) -> None:
@@ -59,8 +62,17 @@ def _edge(intake: Intake, line: int, record: dict[str, Any], truncating: bool) -
     if not record.keys() <= _EDGE:
         shelf.truncated |= _truncation(record, _EDGE, truncating)
         return
-    data = _data(record, one, shelf.known)
-    shelf.add(line, data, (_text(record, "from"), _text(record, "to")))
+    data, wrong = _data(record, one, shelf.known)
+    ends = _end(record, "from", wrong), _end(record, "to", wrong)
+    shelf.add(line, data, ends, wrong)
+
+
+def _end(record: dict[str, Any], name: str, wrong: list[ClientError]) -> str:
+    try:
+        return _text(record, name)
+    except ClientError as error:
+        wrong.append(error)
+        return ""
 
 
 def _edge_type(catalog: Catalog, name: str) -> Edge:
@@ -82,25 +94,40 @@ def _truncation(record: dict[str, Any], known: frozenset[str], truncating: bool)
     return True
 
 
-def _data(record: dict[str, Any], one: Node | Edge, known: frozenset[str]) -> dict[str, Any]:
+def _data(
+    record: dict[str, Any], one: Node | Edge, known: frozenset[str]
+) -> tuple[dict[str, Any], list[ClientError]]:
+    """The properties of a record, and what is wrong with their names or the id."""
     data: Any = record.get("data", _EMPTY)
     if type(data) is not dict:
         raise InputError(reason=f"'data' must be an object, got {_kind(data)}", member="data")
+    wrong: list[ClientError] = []
     if not data.keys() <= known:
-        error = unknown_property(one, data, known)
-        if error is not None:
-            raise error
+        wrong += unknown_properties(one, data, known)
     if "id" in data and not isinstance(data["id"], str):
-        raise InputError(reason=f"'id' must be a string, got {_kind(data['id'])}", member="id")
-    return data
+        reason = f"'id' must be a string, got {_kind(data['id'])}"
+        wrong.append(InputError(reason=reason, member="id", hint=as_text(data["id"])))
+        data = {**data, "id": None}
+    return data, wrong
 
 
 def _text(record: dict[str, Any], name: str) -> str:
     value = record.get(name)
     if not isinstance(value, str):
         got = _kind(value) if name in record else "nothing"
-        raise InputError(reason=f"'{name}' must be a string, got {got}", member=name)
+        reason = f"'{name}' must be a string, got {got}"
+        raise InputError(reason=reason, member=name, hint=as_text(value))
     return value
+
+
+def as_text(value: Any) -> str | None:
+    """How to write a number that is meant as an id.
+
+    >>> as_text(5)
+    'ids are strings: write "5"'
+    """
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f'ids are strings: write "{value}"' if is_number else None
 
 
 def _unknown(kind: str, name: str, known: list[str]) -> InputError:

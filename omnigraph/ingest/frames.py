@@ -16,8 +16,8 @@ from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.lang.schema.names import did_you_mean
 
 from .casts import cast_column
-from .envelope import placed, take
-from .intake import Intake, Shelf, unknown_property
+from .envelope import as_text, placed, take
+from .intake import Faults, Intake, Shelf, adding, unknown_properties
 
 _ENDS = {"from": "src", "to": "dst"}
 
@@ -75,16 +75,14 @@ def _take_record(shelf: Shelf, number: int, record: dict[str, Any]) -> None:
     else:
         record = {_ENDS.get(name, name): value for name, value in record.items()}
         ends = (_end(record.pop("src", None), "from"), _end(record.pop("dst", None), "to"))
-    error = unknown_property(shelf.type, record, shelf.known)
-    if error is not None:
-        raise error
-    shelf.add(number, record, ends)
+    shelf.add(number, record, ends, unknown_properties(shelf.type, record, shelf.known))
 
 
 def _end(value: Any, name: str) -> str:
     if not isinstance(value, str):
         got = "nothing" if value is None else type(value).__name__
-        raise InputError(reason=f"'{name}' must be a string, got {got}", member=name)
+        reason = f"'{name}' must be a string, got {got}"
+        raise InputError(reason=reason, member=name, hint=as_text(value))
     return value
 
 
@@ -124,8 +122,8 @@ def _table(part: Any) -> pa.Table:
 def _take_table(shelf: Shelf, table: pa.Table, first: int = 1) -> None:
     """Take columns as they are where they fit, and cast where nothing is lost."""
     table = _ours(shelf, table)
-    faults: dict[int, ClientError] = {}
-    fault = faults.setdefault
+    faults: Faults = {}
+    fault = adding(faults)
     columns: dict[str, pa.Array] = {}
     for prop in shelf.type.properties:
         given = _given(table, prop.name, shelf.defaults[prop.name])
@@ -134,7 +132,7 @@ def _take_table(shelf: Shelf, table: pa.Table, first: int = 1) -> None:
         for name, column in _ENDS.items():
             columns[column] = _end_column(table, column, name, faults)
     ids = _given(table, "id", None).to_pylist()
-    columns["id"] = shelf.identify(_rows(columns, table.num_rows), ids, fault)
+    columns["id"] = shelf.identify(_rows(columns, table.num_rows), ids, faults)
     shelf.take_columns(columns, faults, first)
 
 
@@ -146,8 +144,7 @@ def _ours(shelf: Shelf, table: pa.Table) -> pa.Table:
     if twice is not None:
         raise InputError(reason=f"column '{twice}' is given twice")
     known = shelf.known | ({"src", "dst"} if edge else set())
-    error = unknown_property(shelf.type, dict.fromkeys(names), known)
-    if error is not None:
+    for error in unknown_properties(shelf.type, names, known):
         raise error
     return table.rename_columns(names)
 
@@ -160,9 +157,7 @@ def _given(table: pa.Table, name: str, default: Any) -> pa.Array:
     return pa.array([default] * table.num_rows)
 
 
-def _end_column(
-    table: pa.Table, column: str, name: str, faults: dict[int, ClientError]
-) -> pa.Array:
+def _end_column(table: pa.Table, column: str, name: str, faults: Faults) -> pa.Array:
     given = _given(table, column, None)
     if pa.types.is_string(given.type) and not given.null_count:
         return given
@@ -171,7 +166,7 @@ def _end_column(
         try:
             made.append(_end(value, name))
         except InputError as error:
-            faults.setdefault(at, error)
+            faults.setdefault(at, []).append(error)
             made.append(None)
     return pa.array(made, pa.string())
 

@@ -4,8 +4,9 @@ Owns the gathering: records wait in a list until there are enough of them to be 
 columns, so that memory holds Arrow and not objects. Problems are told with the place of the record.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow as pa
 from omnigraph.errors import ClientError, InputError
 from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.rules.delta import Positions
 from omnigraph.storage.arrow import table_key, table_schema
 from omnigraph.storage.blobs import row_schema
@@ -26,6 +28,18 @@ from .problem import Problems
 
 _ENOUGH = 20_000  # records of one type that are turned into columns together
 Record = Mapping[str, Any]
+_NOTHING: Mapping[int, Iterable[Any]] = MappingProxyType({})
+Faults = dict[int, list[ClientError]]  # what is wrong with the record at a position
+
+
+def adding(faults: Faults) -> Fault:
+    """Tells one more fault of a record."""
+    return lambda at, error: faults.setdefault(at, []).append(error)
+
+
+def following(faults: Faults) -> Fault:
+    """Tells a fault that, on a record with others, would only be their consequence."""
+    return lambda at, error: faults.setdefault(at, [error])
 
 
 @dataclass(slots=True)
@@ -39,6 +53,7 @@ class Shelf:
     waiting: list[Record] = field(default_factory=list)
     ends: list[tuple[str, str]] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
+    wrong: Faults = field(default_factory=dict)
     parts: list[pa.Table] = field(default_factory=list)
     line_parts: list[Positions] = field(default_factory=list)
     count: int = 0
@@ -53,8 +68,16 @@ class Shelf:
         self.schema = row_schema(table_schema(self.ir, self.type))
         self.defaults = defaults_of(self.type)
 
-    def add(self, line: int, data: Record, ends: tuple[str, str] | None = None) -> None:
-        """Take one record; `data` has declared properties and perhaps an id."""
+    def add(
+        self,
+        line: int,
+        data: Record,
+        ends: tuple[str, str] | None = None,
+        wrong: Iterable[ClientError] = (),
+    ) -> None:
+        """Take one record, its properties and perhaps an id; `wrong` is known to be so already."""
+        if wrong:
+            self.wrong[len(self.waiting)] = list(wrong)
         self.count += 1
         if self.limits.rows is not None:
             within(f"entities for {table_key(self.type)}", self.count, self.limits.rows)
@@ -65,9 +88,7 @@ class Shelf:
         if len(self.waiting) >= _ENOUGH:
             self.flush()
 
-    def take_columns(
-        self, columns: dict[str, pa.Array], faults: dict[int, ClientError], first: int = 1
-    ) -> None:
+    def take_columns(self, columns: dict[str, pa.Array], faults: Faults, first: int = 1) -> None:
         """Take a whole table; its rows are numbered from `first`."""
         count = len(columns["id"])
         self.count += count
@@ -79,16 +100,16 @@ class Shelf:
         if not self.waiting:
             return
         waiting, ends, lines = self.waiting, self.ends, np.array(self.lines, np.int64)
-        self.waiting, self.ends, self.lines = [], [], []
-        faults: dict[int, ClientError] = {}
+        faults = self.wrong
+        self.waiting, self.ends, self.lines, self.wrong = [], [], [], {}
         columns = self._columns(waiting, ends, faults)
-        self._keep(columns, lines, faults)
+        holds = {at: [*waiting[at].values(), *(ends[at] if ends else ())] for at in faults}
+        self._keep(columns, lines, faults, holds)
 
     def _columns(
-        self, waiting: list[Record], ends: list[tuple[str, str]], faults: dict[int, ClientError]
+        self, waiting: list[Record], ends: list[tuple[str, str]], faults: Faults
     ) -> dict[str, pa.Array]:
-        fault = faults.setdefault  # a record has one problem: the first that is found
-        name = self.type.name
+        fault, name = adding(faults), self.type.name
         made = {
             prop.name: column(
                 prop,
@@ -102,26 +123,32 @@ class Shelf:
         if isinstance(self.type, Edge):
             made["src"] = pa.array([one for one, _ in ends], pa.string())
             made["dst"] = pa.array([one for _, one in ends], pa.string())
-        return {**made, "id": self.identify(pa.table(made), [w.get("id") for w in waiting], fault)}
+        return {**made, "id": self.identify(pa.table(made), [w.get("id") for w in waiting], faults)}
 
-    def identify(self, rows: pa.Table, given: list[Any], fault: Fault) -> pa.Array:
+    def identify(self, rows: pa.Table, given: list[Any], faults: Faults) -> pa.Array:
         """The ids of rows: from the key, as given, or made."""
         if isinstance(self.type, Node) and self.type.key is not None:
             self.made = False
-            ids = key_ids(self.ir, self.type, rows, fault)
+            ids = key_ids(self.ir, self.type, rows, following(faults))
             if any(one is not None for one in given):
-                agree(ids, given, fault)
+                agree(ids, given, adding(faults))
             return ids
         self.made = self.made and all(one is None for one in given)
-        return given_ids(given, fault)
+        return given_ids(given, adding(faults))
 
     def _keep(
-        self, columns: dict[str, pa.Array], lines: Positions, faults: dict[int, ClientError]
+        self,
+        columns: dict[str, pa.Array],
+        lines: Positions,
+        faults: Faults,
+        holds: Mapping[int, Iterable[Any]] = _NOTHING,
     ) -> None:
         names = self.schema.names
         rows = pa.table([columns[name] for name in names], names=names)
-        for at, error in sorted(faults.items()):
-            self.tell(error, int(lines[at]), rows["id"][at].as_py())
+        for at, errors in sorted(faults.items()):
+            id = rows["id"][at].as_py()
+            for error in errors:
+                self.tell(error, int(lines[at]), id, holds.get(at, ()))
         if faults:
             good = np.ones(len(lines), bool)
             good[list(faults)] = False
@@ -129,9 +156,12 @@ class Shelf:
         self.parts.append(rows.cast(self.schema))
         self.line_parts.append(lines)
 
-    def tell(self, error: ClientError, line: int, id: str | None) -> None:
-        """Write a problem down with its place."""
-        self.problems.add(_placed(error, line, id, self.type), line, self.type.name, id)
+    def tell(
+        self, error: ClientError, line: int, id: str | None, holds: Iterable[Any] = ()
+    ) -> None:
+        """Write a problem down with its place, and what the record holds."""
+        placed = _placed(error, line, id, self.type)
+        self.problems.add(placed, line, self.type.name, id, holds=holds)
 
     def drain(self) -> tuple[pa.Table, Positions]:
         """What was turned into columns so far, and where it stood; it is not kept."""
@@ -172,12 +202,19 @@ class Intake:
             one.flush()
 
 
-def unknown_property(one: Node | Edge, data: Record, known: frozenset[str]) -> InputError | None:
-    """The error of the first member that is no property of a type."""
-    for name in data:
-        if name not in known:
-            return InputError(reason=f"'{name}' is no property of {table_key(one)}", property=name)
-    return None
+def unknown_properties(
+    one: Node | Edge, data: Iterable[str], known: frozenset[str]
+) -> list[ClientError]:
+    """The errors of members that are no properties of a type."""
+    return [
+        InputError(
+            reason=f"'{name}' is no property of {table_key(one)}",
+            property=name,
+            hint=did_you_mean(name, known),
+        )
+        for name in data
+        if name not in known
+    ]
 
 
 def _placed(error: ClientError, line: int, id: str | None, one: Node | Edge) -> ClientError:
@@ -186,4 +223,4 @@ def _placed(error: ClientError, line: int, id: str | None, one: Node | Edge) -> 
     if id is not None:
         facts["entity_id"] = id
     message = None if type(error).sentence.startswith("[line") else f"line {line}: {error.message}"
-    return type(error)(message, **facts)
+    return type(error)(message, hint=error.hint, **facts)

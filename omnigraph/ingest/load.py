@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import pyarrow as pa
+
 from omnigraph.errors import InputError, ReadSetConflict, UsageError
 from omnigraph.history.commit import Commit
 from omnigraph.history.line import Line
@@ -42,13 +44,17 @@ MODES = ("append", "merge", "overwrite")
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a load did: its commit, the records by type; or the problems that kept it from it."""
+    """What a load did: its commit, the records by type; or the problems that kept it from it.
+
+    `ids` are those of the records of each type, in the order of the input, where they are known.
+    """
 
     mode: LoadMode
     commit: Commit | None = None
     nodes: Mapping[str, int] = field(default_factory=dict)
     edges: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
+    ids: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -108,7 +114,9 @@ def load(
     commit = publish(line, prepare, signature, conditions)
     if problems.found:
         return Loaded(mode, problems=tuple(problems.in_order()))
-    return Loaded(mode, commit, _named(parsed.counts, "node"), _named(parsed.counts, "edge"))
+    nodes, edges = _named(parsed.counts, "node"), _named(parsed.counts, "edge")
+    ids = {one.partition(":")[2]: t.versions["id"] for one, t in parsed.delta.tables.items()}
+    return Loaded(mode, commit, nodes, edges, ids=ids)
 
 
 def parse(
@@ -163,11 +171,8 @@ def _prepare(
     lookup = Committed(txn)
     limit = None if report else 1
     delta, found = check(parsed.ir.catalog, parsed.delta, lookup, limit=limit)
-    unread = bool(problems.found)
     for one in found:
-        # An edge may only seem to lack its node when the line of the node could not be read.
-        if not (unread and one.rule in ("endpoint", "@card")):
-            problems.add_violation(one)
+        problems.add_violation(one)
     if problems.found and not report:
         problems.raise_first()
     if problems.found or not writes:

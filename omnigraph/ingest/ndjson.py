@@ -30,7 +30,7 @@ def read_lines(
         try:
             record = parse_line(line, intake.limits)
         except ClientError as error:
-            intake.problems.add(placed(error, number), number)
+            intake.problems.add(placed(error, number), number, text=line)
         else:
             if record is not None:
                 take(intake, number, record, truncating=truncating)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.catalog import Edge, Node
-from omnigraph.rules.endpoints import End, ends_of
+from omnigraph.rules.cardinality import miscounted
+from omnigraph.rules.endpoints import End, dangling, ends_of
 from omnigraph.rules.violation import Violation
 
 from .notes import unpacked
@@ -58,12 +59,8 @@ class Case:
         return key in self.job.filled
 
 
-def set_violations(case: Case, *, unread: bool) -> tuple[list[Violation], frozenset[int]]:
-    """The violations that need all records, and the spots of records that later ones replace.
-
-    When some records could not be read, an edge may only seem to lack its node: then neither
-    endpoints nor cardinality are judged.
-    """
+def set_violations(case: Case) -> tuple[list[Violation], frozenset[int]]:
+    """The violations that need all records, and the spots of records that later ones replace."""
     found: list[Violation] = []
     repeated = _repeated_ids(case)
     found += _of_repeated(case, repeated)
@@ -71,10 +68,9 @@ def set_violations(case: Case, *, unread: bool) -> tuple[list[Violation], frozen
     found += _repeated_tuples(case)
     found += [unpacked(one["data"]) for one in case.few if _counts(one, "taken", gone)]
     found += _held(case, gone)
-    if not unread:
-        found += _dangling(case, gone)
-        found += _orphaned(case)
-        found += _cardinality(case, gone)
+    found += _dangling(case, gone)
+    found += _orphaned(case)
+    found += _cardinality(case, gone)
     return found, gone
 
 
@@ -204,13 +200,9 @@ def _pointing(
     case: Case, edge: Edge, column: str, key: str, missing: list[str], gone: frozenset[int]
 ) -> Iterator[Violation]:
     rows = _latest(case.keys(f"edge:{edge.name}"), gone)
-    found = rows.where(rows[column].isin(missing)).select("id", column, "spot").toArrow()
+    found = rows.where(rows[column].isin(missing)).select("id", "src", "dst", "spot").toArrow()
     for one in found.to_pylist():
-        value = one[column]
-        reason = f"{column} '{value}' not found in {key.partition(':')[2]}"
-        yield Violation(
-            "endpoint", f"edge:{edge.name}", one["id"], column, reason, one["spot"], value
-        )
+        yield dangling(case.job.ir.catalog, (edge, column, key), one, one["spot"])
 
 
 def _orphaned(case: Case) -> Iterator[Violation]:
@@ -269,10 +261,4 @@ def _counted(case: Case, edge: Edge, gone: frozenset[int]) -> Iterator[Violation
     total = summed.agg(f.coalesce(f.sum("n"), f.lit(0)).alias("n"), f.min("spot").alias("spot"))
     high = "" if edge.high is None else f" or n > {int(edge.high)}"
     for one in total.where(f"n < {int(edge.low)}{high}").toArrow().to_pylist():
-        yield _miscounted(edge, key, one["src"], one["n"], one["spot"])
-
-
-def _miscounted(edge: Edge, key: str, source: str, count: int, spot: int | None) -> Violation:
-    bound = f"at least {edge.low}" if count < edge.low else f"at most {edge.high}"
-    reason = f"source '{source}' has {count} edge{'s'[: count != 1]}, and must have {bound}"
-    return Violation("@card", key, source, None, reason, spot, count)
+        yield miscounted(edge, one["src"], one["n"], one["spot"])

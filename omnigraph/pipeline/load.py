@@ -30,7 +30,7 @@ from omnigraph.history.plan import (
 from omnigraph.history.snapshot import Snapshot, of_state
 from omnigraph.ingest.limits import LoadLimits
 from omnigraph.ingest.load import Loaded, LoadMode
-from omnigraph.ingest.problem import Problem
+from omnigraph.ingest.problem import Problem, Problems
 from omnigraph.rules.endpoints import ends_of
 from omnigraph.rules.violation import Violation
 from omnigraph.storage.fragments import appended, changed, overwritten
@@ -160,7 +160,11 @@ class Run:
         case = Case(self.spark, job, snapshot, out, few, types)
         unread = [unpacked(one["data"]) for one in few if one["kind"] == "unread"]
         broken = [unpacked(one["data"]) for one in few if one["kind"] == "broken"]
-        found, gone = set_violations(case, unread=bool(unread))
+        found, gone = set_violations(case)
+        left = Problems()
+        for one in unread:
+            left.take(one)
+        found = [one for one in found if not left.explain(one)]
         where = spots(pieces, {one["grp"]: one["spot"] for one in few if one["kind"] == "lines"})
         self.problems = where.locate([*unread, *map(_problem, [*broken, *found])])
         if self.problems or self.bulk.dry_run:

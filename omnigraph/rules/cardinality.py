@@ -72,8 +72,15 @@ def _counts(sources: pa.Array, values: pa.ChunkedArray) -> Positions:
 
 
 def _violation(one: Edge, written: TableDelta, source: str, count: int) -> Violation:
-    bound = f"at least {one.low}" if count < one.low else f"at most {one.high}"
-    reason = f"source '{source}' has {count} edge{'s'[: count != 1]}, and must have {bound}"
     where = pc.index(written.rows["src"], pa.scalar(source)).as_py()
     line = written.line(int(written.latest[where])) if where >= 0 else None
-    return Violation("@card", written.key, source, None, reason, line, count)
+    return miscounted(one, source, count, line)
+
+
+def miscounted(one: Edge, source: str, count: int, line: int | None) -> Violation:
+    """The violation of a source that has so many edges."""
+    bound = f"at least {one.low}" if count < one.low else f"at most {one.high}"
+    reason = f"source '{source}' has {count} edge{'s'[: count != 1]}, and must have {bound}"
+    rests = source if count < one.low else None  # one too many is so, whatever else is wrong
+    key = f"edge:{one.name}"
+    return Violation("@card", key, source, None, reason, line, count, rests_on=rests)

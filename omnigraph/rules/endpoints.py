@@ -4,19 +4,23 @@ Looks at written edges, and at stored edges of nodes that go. One question per n
 many edge types point to it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.lang.schema.catalog import Catalog, Edge
+from omnigraph.errors import ClientError
+from omnigraph.lang.schema.catalog import Catalog, Edge, Node
+from omnigraph.values import PropertyType, ScalarType, coerce_loaded, entity_id
 
 from .delta import NO_IDS, Delta, TableDelta, flat
 from .lookup import Lookup
 from .violation import Violation
 
 End = tuple[Edge, str, str]  # the edge type, src or dst, the key of the node table
+_WORDS = {"src": "from", "dst": "to"}
 
 
 def ends_of(one: Edge) -> tuple[End, End]:
@@ -65,16 +69,57 @@ def _dangling(
         values = flat(written.rows[column])
         missing = pc.invert(pc.is_in(values, value_set=known[key]))
         for at in pc.indices_nonzero(missing).to_pylist():
-            value = values[at].as_py()
-            yield Violation(
-                "endpoint",
-                written.key,
-                written.ids[at].as_py(),
-                column,
-                f"{column} '{value}' not found in {key.partition(':')[2]}",
-                written.line(int(written.latest[at])),
-                value,
-            )
+            names = ("id", "src", "dst")
+            row = {name: written.rows[name][at].as_py() for name in names}
+            line = written.line(int(written.latest[at]))
+            yield dangling(catalog, (one, column, key), row, line)
+
+
+def dangling(catalog: Catalog, end: End, row: Mapping[str, Any], line: int | None) -> Violation:
+    """The violation of an edge, its `id`, `src` and `dst` in a row, that lacks this end."""
+    edge, column, key = end
+    value, name = row[column], key.partition(":")[2]
+    return Violation(
+        "endpoint",
+        f"edge:{edge.name}",
+        row["id"],
+        column,
+        f"{column} '{value}' not found in {name}",
+        line,
+        value,
+        rests_on=value,
+        edge=f"'{row['src']}' -> '{row['dst']}'",
+        hint=_advice(catalog, name, column, value),
+    )
+
+
+def _advice(catalog: Catalog, name: str, column: str, value: str) -> str:
+    """How the end of an edge is written, and what to do when it was written so."""
+    node, end = catalog.node(name), _WORDS[column]
+    if node is None or node.key is None:
+        return f"`{end}` is the id of a {name}, which has no key: as it was given or made"
+    if len(node.key) > 1:
+        members = ", ".join(node.key)
+        return f'`{end}` is the id of a {name}: ({members}) as a text like ["a","b"]'
+    prop = node.property(node.key[0])
+    meant = None if prop is None else _spelling(node, prop.type, value)
+    if meant is not None and meant != value:
+        return f"`{end}` is the id of a {name}, which spells this {node.key[0]} '{meant}'"
+    return f"add a {name} with {node.key[0]} '{value}', or correct `{end}`"
+
+
+def _spelling(node: Node, kind: PropertyType, value: str) -> str | None:
+    """The id of a key that was given as people write it, such as a date."""
+    try:
+        number = kind.scalar.is_float or kind.scalar in _NUMBERS
+        given = float(value) if kind.scalar.is_float else int(value) if number else value
+        stored = coerce_loaded(kind, given, type_name=node.name, property="key")
+        return entity_id([kind], [stored])
+    except (ClientError, ValueError):
+        return None
+
+
+_NUMBERS = (ScalarType.I32, ScalarType.I64, ScalarType.U32, ScalarType.U64)
 
 
 def _known(

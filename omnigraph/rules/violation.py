@@ -27,7 +27,11 @@ _CONFLICTS = {
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A rule that an entity breaks. `line` is where it stood in the input, if it did."""
+    """A rule that an entity breaks. `line` is where it stood in the input, if it did.
+
+    `rests_on` is the node, or the source of edges, without which the rule seems broken. `edge` are
+    both ends of an edge in words.
+    """
 
     rule: Rule
     type_key: str
@@ -38,6 +42,9 @@ class Violation:
     value: Any = None
     other_id: str | None = None
     other_line: int | None = None
+    rests_on: str | None = None
+    edge: str | None = None
+    hint: str | None = None
 
     @property
     def type_name(self) -> str:
@@ -52,7 +59,13 @@ class Violation:
     def error(self) -> ClientError:
         """The error that a caller gets."""
         if self.rule == "key":
-            return KeyConflict(type_key=self.type_key, entity_id=self.entity_id, line=self.line)
+            return KeyConflict(
+                type_key=self.type_key,
+                entity_id=self.entity_id,
+                line=self.line,
+                first_input_position=self.other_line,
+                hint=None if self.other_line is None else "give each entity of an input once",
+            )
         if self.rule == "@unique":
             return self._unique()
         if self.rule == "value":
@@ -72,6 +85,8 @@ class Violation:
             line=self.line,
             reason=self.reason,
             value=self.value,
+            edge=self.edge,
+            hint=self.hint,
         )
 
     def _unique(self) -> UniqueViolation:

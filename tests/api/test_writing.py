@@ -2,6 +2,7 @@
 # ruff: noqa: PT012 - a transaction that fails at its end is a block
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from omnigraph.errors import (
     PreconditionFailed,
     ReadOnlyError,
     ReadSetConflict,
+    UniqueViolation,
     UsageError,
     VersionConflict,
 )
@@ -107,9 +109,72 @@ def test_update_and_delete(graph: Graph) -> None:
         graph.update("Person", where="name = 'bob'", set={"age": 151})
 
 
+def test_a_receipt_has_the_ids_in_the_order_of_the_records(graph: Graph) -> None:
+    notes = graph.insert("Note", {"text": "x"}, {"text": "y"})
+    first, second = notes.ids["Note"]
+    assert graph["Note", first].text == "x"
+    assert graph["Note", second].text == "y"
+    assert graph.upsert("Person", [{"name": "zoe"}, {"name": "ann"}]).ids == {
+        "Person": ["zoe", "ann"]
+    }
+    ties = graph.connect_nodes("WorksAt", [("dee", "acme"), ("ann", "zeta")], idempotency_key="k")
+    known = {one["id"]: one["from"] for one in graph.edges("WorksAt").to_dicts()}
+    assert [known[one] for one in ties.ids["WorksAt"]] == ["dee", "ann"]
+    again = graph.connect_nodes("WorksAt", [("dee", "acme"), ("ann", "zeta")], idempotency_key="k")
+    assert (again.replayed, again.ids) == (True, {})
+
+
+def test_a_receipt_does_not_contradict_itself(graph: Graph) -> None:
+    same = graph.upsert("Person", {"name": "bob", "age": 25, "team": "core"})
+    assert (bool(same), same.nodes, same.ids) == (False, {}, {"Person": ["bob"]})
+    assert "nothing changed" in repr(same)
+    with graph.transaction() as tx:
+        tx.insert("Person", {"name": "z"})
+        tx.delete("Person", where="name = 'z'")
+    assert tx.receipt is not None
+    assert (bool(tx.receipt), tx.receipt.total, tx.receipt.ids) == (False, 0, {})
+    built = graph.ensure_indices()
+    assert built
+    assert "no entity changed" in repr(built)
+
+
+def test_a_branch_that_is_gone_is_not_found_by_writes(graph: Graph) -> None:
+    gone = graph.branches.create("dev")
+    graph.branches.delete("dev")
+    writes: list[Callable[[], object]] = [
+        lambda: gone.insert("Person", {"name": "z"}),
+        lambda: gone.load(b'{"type":"Note","data":{"text":"x"}}', mode="merge"),
+        lambda: gone.mutate('insert Person { name: "q" }'),
+        gone.ensure_indices,
+    ]
+    for write in writes:
+        with pytest.raises(BranchNotFound):
+            write()
+    with pytest.raises(BranchNotFound), gone.transaction() as tx:
+        tx.insert("Person", {"name": "z"})
+
+
+def test_a_key_that_exists_is_told_with_the_method_that_helps(graph: Graph) -> None:
+    with pytest.raises(KeyConflict, match="line 2: node type 'Person'") as taken:
+        graph.insert("Person", {"name": "new"}, {"name": "bob"})
+    assert "upsert" in (taken.value.hint or "")
+    with pytest.raises(KeyConflict) as inside, graph.transaction() as tx:
+        tx.insert("Person", {"name": "bob"})
+    assert "upsert" in (inside.value.hint or "")
+    with pytest.raises(UniqueViolation, match="given on line 1 and again on line 2"):
+        graph.insert("Person", {"name": "x"}, {"name": "x"})
+
+
+def test_an_end_of_the_wrong_type_is_told_as_a_key(graph: Graph) -> None:
+    with pytest.raises(InputError, match=r"Person\.name.*expected String, got integer 5") as wrong:
+        graph.connect_nodes("Knows", [("ann", 5)])
+    assert "parameter" not in str(wrong.value)
+
+
 def test_edges_need_their_ends(graph: Graph) -> None:
-    with pytest.raises(ConstraintViolation, match="ghost"):
+    with pytest.raises(ConstraintViolation, match="'bob' -> 'ghost': dst 'ghost'") as lost:
         graph.connect_nodes("Knows", [("bob", "ghost")])
+    assert lost.value.hint == "add a Person with name 'ghost', or correct `to`"
     with pytest.raises(InputError, match=r"\(from, to\)"):
         graph.connect_nodes("Knows", [("bob",)])
     with pytest.raises(InputError, match="no edge type"):
@@ -198,9 +263,9 @@ def test_a_bad_load_is_reported_line_by_line(graph: Graph) -> None:
     found = graph.load("\n".join(lines).encode(), mode="append", on_error="report")
     assert isinstance(found, LoadReport)
     assert not found
-    assert [one.line for one in found] == [2, 3, 4]
+    assert [one.line for one in found] == [2, 2, 3, 4]  # the name is unknown, and another missing
     assert "c" in [one.id for one in found]
-    assert "3 bad rows" in found._repr_html_()
+    assert "4 bad rows" in found._repr_html_()
     assert graph.refresh().head.id == head
     with pytest.raises(InputError, match="line 2"):
         graph.load("\n".join(lines).encode(), mode="append")

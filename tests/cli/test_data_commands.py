@@ -275,12 +275,12 @@ def test_bad_lines_are_reported(omnigraph: Program, graph: str) -> None:
     assert every.code == 1
     assert "line 1" in every.err
     assert "line 2" in every.err
-    assert "2 problems in <stdin>; nothing was written" in every.err
+    assert "3 problems in <stdin>; nothing was written" in every.err
     told = omnigraph(
         "load", "g", "--data", "-", "--mode", "append", "--report", "--json", stdin=bad
     )
     assert told.code == 1
-    assert [one["line"] for one in json.loads(told.out)["problems"]] == [1, 2]
+    assert [one["line"] for one in json.loads(told.out)["problems"]] == [1, 1, 2]
     assert people(omnigraph) == ["ann", "bob"]
 
 
@@ -375,3 +375,30 @@ def test_ctrl_c_ends_a_query_with_130(omnigraph: Program, graph: str) -> None:
     )
     assert ended.returncode == 130, ended.stderr
     assert "interrupted" in ended.stderr
+
+
+def test_a_load_is_done_once_per_key(omnigraph: Program, graph: str) -> None:
+    tie = '{"edge": "Knows", "from": "bob", "to": "ann"}\n'
+    Path("e.ndjson").write_text(tie)
+    call = ("load", "g", "--data", "e.ndjson", "--mode", "merge", "-m", "why")
+    for _ in range(2):
+        ended = omnigraph(*call, "--idempotency-key", "k")
+        assert ended.code == 0
+    assert "of this key is there" in ended.out
+    head = document(omnigraph("commit", "list", "g", "--json"))["commits"][0]
+    assert head["message"] == "why"
+    assert library.open("g").edges("Knows").count() == 2
+    assert omnigraph(*call, "--if-commit", head["graph_commit_id"]).code == 0  # without a key
+    assert library.open("g").edges("Knows").count() == 3
+    assert "idempotency-key" in omnigraph("load", "--help").out
+    same = omnigraph("load", "g", "--data", "d.ndjson", "--mode", "append")
+    assert same.code == 1
+    assert same.err.endswith("nothing was written\n")
+    assert "line 1: node type 'Person'" in same.err
+
+
+def test_a_failed_change_says_that_nothing_was_written(omnigraph: Program, graph: str) -> None:
+    ended = omnigraph("mutate", "-e", "insert Person { nme: 1 }", "--store", "g")
+    assert (ended.code, ended.err.splitlines()[-1]) == (1, "nothing was written")
+    asked = omnigraph("query", "-e", "match { $p: Nobody } return { $p.x }", "--store", "g")
+    assert "nothing was written" not in asked.err

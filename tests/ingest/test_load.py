@@ -210,6 +210,7 @@ def test_a_report_names_every_bad_line(world: World) -> None:
         (2, "User", "UP"),
         (3, None, None),
         (4, "User", "x"),
+        (4, "User", "x"),
         (6, "User", "bob"),
         (7, "User", "ok"),
         (8, "User", "y"),
@@ -218,6 +219,41 @@ def test_a_report_names_every_bad_line(world: World) -> None:
     assert (done.commit, world.head) == (None, before)
     good = world.load(b'{"type":"User","data":{"login":"ok"}}', options=REPORT)
     assert (good.problems, good.commit is None) == ((), False)
+
+
+def test_bad_lines_do_not_hide_the_faults_of_others(world: World) -> None:
+    lines = b"""{"type":"User","data":{"login":"zed","age":"1"}}
+{"type":"User","data":{"login":"yan",}}
+{"type":"User","data":{"login":7}}
+{"edge":"Follows","from":"ann","to":"zed"}
+{"edge":"Follows","from":"ann","to":"yan"}
+{"edge":"Follows","from":"ann","to":"7"}
+{"edge":"Follows","from":"ann","to":"nobody"}
+{"edge":"Owns","from":"ghost","to":5,"data":{"nope":1,"also":2}}
+{"type":"Event","data":{"id":"e","title":"t","at":0}}
+{"edge":"Owns","from":"ann","to":"e"}
+{"edge":"Owns","from":"ann","to":"e"}
+{"edge":"Owns","from":"ann","to":"e"}
+"""
+    done = world.load(lines, options=REPORT)
+    found = [(one.line, one.error.code) for one in done.problems]
+    bad, rule = "InputError", "ConstraintViolation"
+    assert found[:3] == [(1, "PropertyValueError"), (2, bad), (3, "PropertyValueError")]
+    assert found[3:] == [(7, rule), (8, bad), (8, bad), (8, bad), (10, rule)]
+    assert "'ann' -> 'nobody'" in done.problems[3].reason
+    assert "at most 2" in done.problems[-1].reason
+
+
+def test_hints_say_how_an_end_is_written(make: Callable[[str], World]) -> None:
+    world = make("node Day { on: Date @key } edge Next: Day -> Day")
+    world.load([{"type": "Day", "data": {"on": "2024-01-01"}}])
+    with pytest.raises(ConstraintViolation) as spelled:
+        world.load([{"edge": "Next", "from": "2024-01-01", "to": "19723"}])
+    assert spelled.value.hint == "`from` is the id of a Day, which spells this on '19723'"
+    assert world.load([{"edge": "Next", "from": "19723", "to": "19723"}]).commit
+    with pytest.raises(InputError) as number:
+        world.load([{"edge": "Next", "from": "19723", "to": 19723}])
+    assert number.value.hint == 'ids are strings: write "19723"'
 
 
 def test_limits_say_what_was_too_much(world: World) -> None:
