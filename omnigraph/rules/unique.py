@@ -18,6 +18,9 @@ from .lookup import Lookup
 from .violation import Violation
 
 _TEXT = PropertyType(ScalarType.STRING)
+# Columns of our own, beside those of a schema, in which no name can have such a sign.
+_AT, _HOLDER = "#at", "#holder"
+_FIRST, _MANY = f"{_AT}_min", f"{_AT}_count"
 
 
 def repeated_records(one: Node | Edge, delta: TableDelta) -> Iterator[Violation]:
@@ -54,13 +57,13 @@ def _repeated(
 ) -> Iterator[Violation]:
     tuples = _tuples(rows, columns)
     grouped = tuples.group_by(list(columns), use_threads=False)
-    counted = grouped.aggregate([("at", "min"), ("at", "count")])
+    counted = grouped.aggregate([(_AT, "min"), (_AT, "count")])
     if counted.num_rows == tuples.num_rows:
         return
-    many = counted.filter(pc.greater(counted["at_count"], 1))
+    many = counted.filter(pc.greater(counted[_MANY], 1))
     first = tuples.join(many, list(columns), join_type="inner", use_threads=False)
-    pairs = first.select(["at", "at_min"]).sort_by("at")
-    for at, before in zip(pairs["at"].to_pylist(), pairs["at_min"].to_pylist(), strict=True):
+    pairs = first.select([_AT, _FIRST]).sort_by(_AT)
+    for at, before in zip(pairs[_AT].to_pylist(), pairs[_FIRST].to_pylist(), strict=True):
         if at != before:
             yield Violation(
                 "@unique",
@@ -86,11 +89,9 @@ def _held(
     found = found.filter(pc.invert(pc.is_in(found["id"], value_set=delta.removed_ids)))
     if not found.num_rows:
         return
-    holders = _tuples(found, columns).append_column(
-        "holder", found["id"].take(_ats(found, columns))
-    )
-    both = tuples.join(holders.drop_columns(["at"]), list(columns), join_type="inner")
-    for at, holder in sorted(zip(both["at"].to_pylist(), both["holder"].to_pylist(), strict=True)):
+    holders = _tuples(found, columns).append_column(_HOLDER, found["id"].take(_ats(found, columns)))
+    both = tuples.join(holders.drop_columns([_AT]), list(columns), join_type="inner")
+    for at, holder in sorted(zip(both[_AT].to_pylist(), both[_HOLDER].to_pylist(), strict=True)):
         yield Violation(
             "@unique",
             delta.key,
@@ -105,7 +106,7 @@ def _held(
 def _tuples(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
     """The tuples without nulls, each with its position; both zeros of a float are one value."""
     found = {name: _even(flat(rows[name])) for name in columns}
-    made = pa.table({**found, "at": np.arange(rows.num_rows, dtype=np.int64)})
+    made = pa.table({**found, _AT: np.arange(rows.num_rows, dtype=np.int64)})
     for name in columns:
         if made[name].null_count:
             made = made.filter(pc.is_valid(made[name]))
@@ -113,7 +114,7 @@ def _tuples(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
 
 
 def _ats(rows: pa.Table, columns: Sequence[str]) -> pa.Array:
-    return flat(_tuples(rows, columns)["at"])
+    return flat(_tuples(rows, columns)[_AT])
 
 
 def _even(column: pa.Array) -> pa.Array:
