@@ -88,12 +88,13 @@ def test_planted_violations_of_each_rule(tmp_path: Path, spark: Any) -> None:
             edge("Owns", "kim", "e1"),
             edge("Owns", "kim", "e1", id="o"),
             edge("Owns", "nemo", "e1", id="o"),
+            *(edge("Owns", "lea", "e1") for _ in range(3)),
         ),
         "append",
         piece=SMALL,
     )
     codes = Counter(one[-1] for one in found.elements())
-    assert codes == {"ConstraintViolation": 5, "KeyConflict": 3, "UniqueViolation": 3}
+    assert codes == {"ConstraintViolation": 6, "KeyConflict": 3, "UniqueViolation": 3}
     assert ("input-1.ndjson", 6, "User", "kim", "UniqueViolation") in found
 
 
