@@ -4,6 +4,7 @@ Owns the conversions and the ways to take rows out. A result never changes and h
 lock and no connection; `ResultStream` is its twin for answers that need not fit in memory.
 """
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -334,8 +335,6 @@ class ResultStream:
 
     def __del__(self) -> None:
         if getattr(self, "_batches", None) is not None:
-            import warnings
-
             warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
             self.close()
 

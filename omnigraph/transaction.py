@@ -180,7 +180,11 @@ class Transaction:
     def _add(self, one: Operation) -> None:
         """Run an operation for the reads that follow, and keep it for the end."""
         work = self._at_work()
-        one(work.overlay, Tally(), work.mint)
+        try:
+            one(work.overlay, Tally(), work.mint)
+        except BaseException:
+            _step_back(work)
+            raise
         work.operations.append(one)
         work.shown = None
 
@@ -215,3 +219,11 @@ class Transaction:
             ids=done.ids,
             replayed=done.replayed,
         )
+
+
+def _step_back(work: _Work) -> None:
+    """The overlay without what a refused operation left in it, and the ids that it made."""
+    work.overlay, work.shown = open_overlay(work.txn), None
+    work.mint.restart()
+    for one in work.operations:
+        one(work.overlay, Tally(), work.mint)

@@ -77,7 +77,9 @@ def _pieces(context: Context, what: plan.ReadPlan) -> Iterator[pa.Table]:
         rows = run_operators(context, seed, rest)
         context.meter.leave()
         for at in range(0, rows.count, BATCH):
-            yield project(context, rows.slice(at, at + BATCH), what.columns)
+            made = project(context, rows.slice(at, at + BATCH), what.columns)
+            context.meter.leave()  # what is shown may have been loaded for it
+            yield made
         context.meter.used = used
 
 

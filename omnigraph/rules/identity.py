@@ -56,7 +56,9 @@ def _resolve(one: TableDelta, lookup: Lookup) -> tuple[TableDelta, list[Violatio
     row_ids[asked[taken]] = found["_rowid"].to_numpy()[at].astype(np.int64)
     addresses[asked[taken]] = found["_rowaddr"].to_numpy()[at]
     before = found.select(["id", *ends]) if ends else None
-    previous = before if one.previous is None else pa.concat_tables([one.previous, before])
+    if before is not None and one.previous is not None:
+        before = pa.concat_tables([one.previous, before.cast(one.previous.schema)])
+    previous = one.previous if before is None else before
     return replace(one, row_ids=row_ids, addresses=addresses, previous=previous), []
 
 

@@ -16,6 +16,7 @@ from omnigraph import Graph, prepared
 from omnigraph.errors import (
     BranchNotFound,
     InputError,
+    LanguageError,
     ParameterError,
     ParseError,
     SnapshotNotFound,
@@ -327,3 +328,45 @@ def test_a_stream_of_millions_needs_little_memory(tmp_path: Path) -> None:
     rows, megabytes = map(int, shown.split())
     assert rows == 5_000_000
     assert megabytes < 450  # the texts of the answer alone have 500
+
+
+def test_a_named_query_does_not_mind_the_mistakes_of_others(people: Graph) -> None:
+    text = """
+query good() { match { $p: Person } return { count($p) as n } }
+query bad() { match { $p: Persn } return { $p.name } }
+query worse( { match }
+"""
+    assert people.query(text, name="good").scalar() == 4
+    with pytest.raises(TypeCheckError, match=r"in query `bad`: .*Persn"):
+        people.query(text, name="bad")
+    with pytest.raises(LanguageError):
+        people.query(text, name="worse")
+    with pytest.raises(LanguageError):
+        people.query(text)
+
+
+def test_a_value_that_is_missing_and_a_path_that_is_none_are_told(people: Graph) -> None:
+    with pytest.raises(TypeCheckError, match="give it a value: `n=…`"):
+        people.query("match { $p: Person $p.name = $n } return { $p.name }")
+    for path in ("x.gqq", "queries/people"):
+        with pytest.raises(InputError, match="is no query") as wrong:
+            people.query(path)
+        assert ".gq" in (wrong.value.hint or "")
+
+
+def test_short_forms_of_what_a_handle_shows(people: Graph) -> None:
+    assert repr(people.schema).startswith("<Schema of Firm, Note, Person")
+    assert len(repr(people.head)) < 150
+    assert people.commit("HEAD").id == people.head.id
+    assert people.log()[-1].message == "created"
+    assert "probed" in (people.log()[-1].note or "")
+    with pytest.raises(InputError, match="names no snapshot") as unknown:
+        people.at("nope")
+    assert "HEAD~3" in (unknown.value.hint or "")
+
+
+def test_edges_are_counted_by_their_ids(people: Graph) -> None:
+    ties = "match { $p: Person $p $e:knows $q } return { %s as n }"
+    with pytest.raises(TypeCheckError, match="T23"):
+        people.query(ties % "count($e)")
+    assert people.query(ties % "count($e.id)").scalar() == 6
