@@ -98,8 +98,10 @@ class Graph(Reading, Writing):
         return list(islice(kept, limit))
 
     def commit(self, commit_id: str) -> Commit:
-        """One commit: of this branch first, else of any."""
+        """One commit: of this branch first, else of any; also `HEAD` and `HEAD~3`."""
         self._open()
+        if commit_id == "HEAD" or commit_id.startswith("HEAD~"):
+            commit_id = self._back(commit_id)
         return find_commit(self._store, self._line, commit_id)[2]
 
     def table(self, name: str, *, kind: str | None = None) -> Any:

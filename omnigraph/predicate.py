@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.errors import InputError
+from omnigraph.errors import InputError, UsageError
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.prepared import type_of
 from omnigraph.values import PropertyType
@@ -52,8 +52,13 @@ def translate(
     >>> translate("age > $min", {"age": age}, {"min": 3}, prefix="$n0.")
     Predicate(text='$n0.age > $min', types={'min': 'I32'})
     """
+    if not isinstance(text, str):
+        raise UsageError(
+            reason=f"a predicate is a text, not {type(text).__name__}",
+            hint='such as "age > 30"; "id != \'\'" is true for every entity',
+        )
     tokens = [(m.lastgroup or "other", m.group()) for m in _TOKEN.finditer(text)]
-    solid = _infix([token for token in tokens if token[0] != "space"])
+    solid = _lists(_infix([token for token in tokens if token[0] != "space"]))
     types = _parameter_types(solid, properties, given)
     words = [_word(solid, at, properties, prefix, owner) for at in range(len(solid))]
     return Predicate(_joined(words), types)
@@ -106,6 +111,17 @@ def _infix(tokens: list[Token]) -> list[Token]:
                 turned = [*first, (kind, text), *second]
                 return [*tokens[:at], *turned, *_infix(tokens[end + 1 :])]
     return tokens
+
+
+def _lists(tokens: list[Token]) -> list[Token]:
+    """`age in (1, 2)` as `age in [1, 2]`; everything else stays."""
+    found = list(tokens)
+    for at in range(len(found) - 1):
+        if found[at] == ("word", "in") and found[at + 1][1] == "(":
+            _, end = _arguments(found, at + 1)
+            if end:
+                found[at + 1], found[end] = ("other", "["), ("other", "]")
+    return found
 
 
 def _begins(tokens: list[Token], at: int) -> bool:

@@ -18,7 +18,8 @@ from typing import Any
 
 from omnigraph.diagnostics import Diagnostic, Source, Span
 from omnigraph.errors import InputError, LanguageError, TypeCheckError, UsageError
-from omnigraph.lang.query.compile import CompiledQuery, compile_queries
+from omnigraph.errors.choose import language_error
+from omnigraph.lang.query.compile import CompiledQuery, compile_queries, diagnose_each
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.names import did_you_mean
 
@@ -26,6 +27,8 @@ Query = str | PathLike[str] | Source
 ANONYMOUS = "anonymous"
 _KEPT = 512
 _BARE = re.compile(r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+(?:match|insert|update|delete)\b", re.DOTALL)
+_UNDECLARED = re.compile(r"`\$(\w+)` is not (?:bound|a parameter)")
+_PATH_LIKE = re.compile(r"[^\s{}()\"$]+\.[A-Za-z]+|[^\s{}()\"$]*/[^\s{}()\"$]+")
 _USED = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|\$([a-z_][A-Za-z0-9_]*)', re.DOTALL)
 
 
@@ -49,6 +52,12 @@ def read_query(source: Query, params: Mapping[str, Any]) -> Asked:
     if isinstance(source, Source):
         asked = Asked(source.text, source.name)
     elif isinstance(source, str) and not _is_path(source):
+        if _PATH_LIKE.fullmatch(source):
+            raise InputError(
+                f"'{source}' is no query",
+                reason="no query",
+                hint="a file of queries is called .gq, or given as a pathlib.Path",
+            )
         asked = Asked(source)
     else:
         asked = _read(Path(source))
@@ -117,22 +126,51 @@ class Compiled:
         self._lock = threading.Lock()
 
     def get(
-        self, asked: Asked, schema_hash: str, catalog: Callable[[], Catalog]
+        self,
+        asked: Asked,
+        schema_hash: str,
+        catalog: Callable[[], Catalog],
+        name: str | None = None,
     ) -> tuple[CompiledQuery, ...]:
-        """All queries of a text; compiled only when text or schema are new."""
+        """All queries of a text; compiled only when text or schema are new.
+
+        When one is asked for by name, mistakes in the others do not matter.
+        """
         key = (schema_hash, asked.text)
         with self._lock:
             found = self._held.get(key)
             if found is not None:
                 self._held.move_to_end(key)
                 return found
-        with _in_their_text(asked):
-            made = compile_queries(asked.text, catalog(), asked.name)
+        try:
+            with _in_their_text(asked):
+                made = compile_queries(asked.text, catalog(), asked.name)
+        except LanguageError:
+            if name is None:
+                raise
+            return _only(asked, catalog(), name)
         with self._lock:
             self._held[key] = made
             while len(self._held) > self._kept:
                 self._held.popitem(last=False)
         return made
+
+
+def _only(asked: Asked, catalog: Catalog, name: str) -> tuple[CompiledQuery, ...]:
+    """The one query of that name in a text where something is wrong."""
+    source = Source(asked.name, asked.text)
+    each, unreadable = diagnose_each(source, catalog)
+    named = [one for one in each if one.query.name.text == name]
+    errors = [
+        replace(found, message=f"in query `{name}`: {found.message}")
+        for one in named
+        for found in one.errors
+    ]
+    if not named and unreadable:  # it may be among what could not be read
+        errors = list(unreadable)
+    if errors:
+        raise language_error(errors, source)
+    return tuple(one.compiled for one in named or each if one.compiled is not None)
 
 
 COMPILED = Compiled()
@@ -181,7 +219,18 @@ def _moved(one: Diagnostic, text: Source, shift: int) -> Diagnostic:
     start, end = (min(max(0, at - shift), last) for at in (one.start, one.end))
     line, column = text.locate(start)
     end = max(Span(start, end).end, start + 1)
-    return replace(one, start=start, end=end, line=line, column=column)
+    hint = _value_hint(one)
+    return replace(one, start=start, end=end, line=line, column=column, hint=hint)
+
+
+def _value_hint(one: Diagnostic) -> str | None:
+    """A variable that nothing declares: in a bare body the values that are given declare them."""
+    found = _UNDECLARED.search(one.message)
+    if found is None:
+        return one.hint
+    name = found[1]
+    more = f"if it is a parameter, give it a value: `{name}=…`, or --params '{{\"{name}\": …}}'"
+    return more if one.hint is None else f"{one.hint}; {more}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,6 +176,7 @@ class Reading(Handle):
         types: Sequence[str] | None = None,
         branch: str | None = None,
         at: Moment | None = None,
+        iso_dates: bool = False,
     ) -> Iterator[bytes]: ...
     @overload
     def export(
@@ -186,6 +187,7 @@ class Reading(Handle):
         types: Sequence[str] | None = None,
         branch: str | None = None,
         at: Moment | None = None,
+        iso_dates: bool = False,
     ) -> int: ...
     def export(
         self,
@@ -195,16 +197,18 @@ class Reading(Handle):
         types: Sequence[str] | None = None,
         branch: str | None = None,
         at: Moment | None = None,
+        iso_dates: bool = False,
     ) -> Iterator[bytes] | int:
         """Write one snapshot as NDJSON that loads back: nodes first, ordered by id.
 
         With a path (.gz and .zst are packed) the file appears whole, and the number of entities is
-        given; without one, the lines.
+        given; without one, the lines. A Date is the number of its day and a DateTime of its
+        millisecond since 1970; with `iso_dates` they are texts, which load back as well.
         """
         from omnigraph.ingest.export import export_lines
 
         there = self._elsewhere(branch, at)
-        lines = export_lines(there._newest(), types)
+        lines = export_lines(there._newest(), types, iso_dates=iso_dates)
         if path is None:
             return lines
         with operation("export", there.branch_name) as event:
@@ -274,7 +278,7 @@ class Reading(Handle):
             event.phase("compile")
         asked = read_query(source, given)
         row = shown.schema_row
-        queries = COMPILED.get(asked, row.hash, lambda: shown.schema.ir.catalog)
+        queries = COMPILED.get(asked, row.hash, lambda: shown.schema.ir.catalog, name)
         return shown, choose(queries, name)
 
     def _elsewhere(self, branch: str | None, at: Moment | None) -> Self:

@@ -129,5 +129,5 @@ def report(problems: Sequence[Problem]) -> LoadReport:
 
 
 def _bad_row(one: Problem) -> BadRow:
-    column = getattr(one.error, "property", None)
+    column = one.error.details.get("property")
     return BadRow(one.line, one.type, one.id, one.reason, column, one.file)

@@ -174,7 +174,8 @@ class Transaction:
     def _compiled(self, source: Query, name: str | None, given: Mapping[str, Any]) -> CompiledQuery:
         work = self._at_work()
         row = work.txn.base.state.schema
-        queries = COMPILED.get(read_query(source, given), row.hash, lambda: work.overlay.catalog)
+        asked = read_query(source, given)
+        queries = COMPILED.get(asked, row.hash, lambda: work.overlay.catalog, name)
         return choose(queries, name)
 
     def _add(self, one: Operation) -> None:

@@ -333,7 +333,8 @@ class Writing(Handle):
         asked = read_query(source, given)
         state = self._line.base().state
         shown = self._snapshot if self._snapshot.schema_row == state.schema else self._newest()
-        queries = COMPILED.get(asked, shown.schema_row.hash, lambda: shown.schema.ir.catalog)
+        catalog = lambda: shown.schema.ir.catalog  # noqa: E731 - read only when it is needed
+        queries = COMPILED.get(asked, shown.schema_row.hash, catalog, name)
         return demand(choose(queries, name), "mutation")
 
     def _replacing(self, source: Any, mode: LoadMode) -> Watch:

@@ -41,7 +41,7 @@ def errors_page() -> str:
 _ERRORS = """\
 Programs decide by class, `.code`, `status` or typed member, never by the message. The catalogue is
 fixed, so that programs can be written against it: it also lists classes of parts that are not built
-yet, such as storage, branches and the server, and nothing raises those today.
+yet, such as merges and the server, and nothing raises those today.
 
 - *class*: in Python, from `omnigraph.errors`. A class with more `›` is a kind of the one above it.
 - *`.code`*: the stable name of the outcome, `error.code` in Python and `kind` in JSON. It is the

@@ -26,7 +26,7 @@ uri_option = click.option("--uri", metavar="URI", help="The graph: a path or s3:
 store_option = scope_option("--store", "store", metavar="URI", help="The same as a URI.")
 actor_option = scope_option("--as", "actor", metavar="ACTOR", help="Who makes the change.")
 yes_option = scope_option(
-    "--yes", "yes", is_flag=True, help="Do not ask before something is destroyed."
+    "--yes", "yes", is_flag=True, help="Do not ask; only a remote store is asked about."
 )
 
 

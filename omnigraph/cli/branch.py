@@ -63,12 +63,15 @@ def create(
 
 
 @click.command("list")
+@click.argument("place", metavar="URI", required=False)
 @uri_option
 @store_option
 @shared_options
-def list_(uri: str | None, store: str | None) -> None:
+def list_(place: str | None, uri: str | None, store: str | None) -> None:
     """List the branches, sorted by name."""
-    root = address(uri, store, way="--uri")
+    if place is not None and uri is not None:
+        raise click.UsageError("URI and --uri both name a graph: give one of them")
+    root = address(place or uri, store, way="URI")
     from omnigraph.graph import open as open_graph
 
     names = open_graph(root.uri, read_only=True).branches.names()

@@ -73,7 +73,7 @@ def _filter(text: str) -> tuple[str, str]:
 @store_option
 @shared_options
 def show_(commit_id: str, uri: str | None, store: str | None) -> None:
-    """Show one commit: who, when, why, and what it changed."""
+    """Show one commit: who, when, why, and what it changed. HEAD is the newest of main."""
     root = address(uri, store, way="--uri")
     from omnigraph.graph import open as open_graph
 

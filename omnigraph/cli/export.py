@@ -19,6 +19,7 @@ _FORMATS = ("ndjson", "parquet", "lance")
 @click.option("--snapshot", metavar="ID", help="A commit, a version or a moment, not the newest.")
 @click.option("--type", "types", multiple=True, help="Only this type; may be given more than once.")
 @click.option("--out", metavar="PATH", help="Into a file, which appears whole; .gz, .zst packed.")
+@click.option("--iso-dates", is_flag=True, help="Dates as 2024-01-31, not as numbers.")
 @click.option("--format", "form", type=click.Choice(_FORMATS), help="By Spark, into a new folder.")
 @click.option("--ordered", is_flag=True, help="With --format: each type in the order of its ids.")
 @click.option("--master", metavar="URL", help="With --format: run on this Spark.")
@@ -36,7 +37,8 @@ def export(
 ) -> None:
     """Write one snapshot as NDJSON: nodes first, each type in the order of its ids.
 
-    The schema is not part of it: `omnigraph schema show` prints it.
+    A Date is the number of its day, a DateTime of its millisecond since 1970, unless --iso-dates is
+    given; both forms load back. The schema is not part of it: `omnigraph schema show` prints it.
     """
     if branch is not None and snapshot is not None:
         raise click.UsageError("--branch and --snapshot both name a state: give one of them")
@@ -51,14 +53,14 @@ def export(
         _by_spark(graph, root.uri, out, chosen, how)
         return
     if out is not None:
-        count = graph.export(out, types=chosen)
+        count = graph.export(out, types=chosen, iso_dates=how["iso_dates"])
         if settings().json:
             facts = {"uri": root.uri, "path": out, "entities": count}
             show.document(facts | {"graph_commit_id": graph.snapshot.commit_id})
         else:
             show.note(f"exported {count} entities to {out}")
         return
-    lines = graph.export(types=chosen)
+    lines = graph.export(types=chosen, iso_dates=how["iso_dates"])
     while some := b"".join(islice(lines, _LINES)):
         click.echo(some, nl=False)
 
@@ -66,6 +68,8 @@ def export(
 def _by_spark(
     graph: Any, uri: str, out: str | None, types: tuple[str, ...] | None, how: dict[str, Any]
 ) -> None:
+    if how["iso_dates"]:
+        raise click.UsageError("--iso-dates is for exports without --format")
     if out is None:
         raise click.UsageError("--format writes many files: name a new folder with --out")
     shown = graph.spark(master=how["master"], remote=how["remote"])

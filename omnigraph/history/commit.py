@@ -62,7 +62,8 @@ class SchemaRow:
 class Commit:
     """One publish. `tables` holds what changed; None marks a dropped table.
 
-    `streams` are the tokens of the batches that it brought. Times are microseconds since 1970:
+    `streams` are the tokens of the batches that it brought, `note` is what the machinery found out
+    about the store. Times are microseconds since 1970:
     `created_at` was taken before the first effect and survives retries; `published_at` belongs to
     the attempt that landed. They decide nothing.
     """
@@ -81,6 +82,13 @@ class Commit:
     key: str | None = None
     request: str | None = None
     streams: Mapping[str, str] = field(default_factory=dict)
+    note: str | None = None
+
+    def __repr__(self) -> str:
+        told = {"by": self.actor, "on": self.branch, "message": self.message}
+        facts = [f"{name} {value!r}" for name, value in told.items() if value is not None]
+        what = ", ".join([f"{self.published:%Y-%m-%d %H:%M:%S} UTC", *facts])
+        return f"<Commit {self.id}: {self.operation}, {what}>"
 
     @property
     def parent(self) -> str | None:
@@ -115,6 +123,7 @@ class Commit:
             "idempotency_key": self.key,
             "request_hash": self.request,
             "streams": dict(self.streams) or None,
+            "note": self.note,
         }
         tables = {key: one and one.to_json() for key, one in self.tables.items()}
         return {name: value for name, value in facts.items() if value is not None} | {
@@ -143,4 +152,5 @@ class Commit:
             key=facts.get("idempotency_key"),
             request=facts.get("request_hash"),
             streams=facts.get("streams", {}),
+            note=facts.get("note"),
         )

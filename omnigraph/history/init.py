@@ -188,7 +188,8 @@ def _genesis(
         created_at=now,
         published_at=now,
         actor=actor,
-        message=PROBED,
+        message="created",
+        note=PROBED,
         schema=schema,
         tables=tables,
     )

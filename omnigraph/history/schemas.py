@@ -18,12 +18,21 @@ from .commit import SchemaRow
 _KEPT = 64
 
 
+_NAMED = 10  # types in the short form of a schema
+
+
 @dataclass(frozen=True, slots=True)
 class Contract:
     """A schema as a graph holds it: the text the user gave and what it means."""
 
     source: str
     ir: SchemaIR
+
+    def __repr__(self) -> str:
+        catalog = self.ir.catalog
+        names = [one.name for one in catalog.nodes] + [one.name for one in catalog.edges]
+        told = ", ".join(names[:_NAMED] + ["…"] * (len(names) > _NAMED))
+        return f"<Schema of {told}; .source is its text>"
 
 
 # A schema object is never written twice, so what was read once stays true.

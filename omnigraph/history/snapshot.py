@@ -108,7 +108,12 @@ def _by_id(store: Store, line: Line, log: Log, text: str) -> Snapshot:
     if text.startswith("manifest:"):
         return _synthetic(store, text)
     if not is_ulid(text):
-        raise InputError(f"'{text}' is no commit id", reason="expected a ULID of 26 characters")
+        raise InputError(
+            f"'{text}' names no snapshot",
+            reason="expected a ULID of 26 characters",
+            hint="give a commit id, the number of a version, a moment such as"
+            " 2024-01-31T12:00:00Z, HEAD, or HEAD~3 for the third commit before it",
+        )
     where, log, found = find_commit(store, line, text)
     return _of_commit(store, where, log, found)
 

@@ -5,7 +5,7 @@ schema gives a graph that exports the same bytes again. Memory holds the ids of 
 rows of one piece.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -20,16 +20,22 @@ from omnigraph.storage.arrow import table_key
 from omnigraph.storage.find import ROW_ID, read, take_bytes
 from omnigraph.storage.table import Table
 from omnigraph.values import PropertyType, ScalarType, encode_export
+from omnigraph.values.dates import format_date, format_datetime
 
 _PIECE = 8192
 _COUNTED = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
 
 
-def export_lines(snapshot: Snapshot, types: Sequence[str] | None = None) -> Iterator[bytes]:
-    """The lines of an export, with their ends; `types` names node and edge types to keep."""
+def export_lines(
+    snapshot: Snapshot, types: Sequence[str] | None = None, *, iso_dates: bool = False
+) -> Iterator[bytes]:
+    """The lines of an export, with their ends; `types` names node and edge types to keep.
+
+    Dates are numbers, or with `iso_dates` texts as people write them; both load back.
+    """
     for one in chosen_types(snapshot, types):
         if snapshot.tables[table_key(one)].rows:
-            yield from _of_type(one, snapshot.table(table_key(one)))
+            yield from _of_type(one, snapshot.table(table_key(one)), iso_dates)
 
 
 def chosen_types(snapshot: Snapshot, types: Sequence[str] | None) -> list[Node | Edge]:
@@ -46,18 +52,18 @@ def chosen_types(snapshot: Snapshot, types: Sequence[str] | None) -> list[Node |
     return [one for one in every if one.name in types]
 
 
-def _of_type(one: Node | Edge, table: Table) -> Iterator[bytes]:
+def _of_type(one: Node | Edge, table: Table, iso_dates: bool) -> Iterator[bytes]:
     found = read(table, ["id"], places=True).select(["id", ROW_ID])
     ordered = found[ROW_ID].take(pc.sort_indices(found["id"])).combine_chunks()
     del found
     for start in range(0, len(ordered), _PIECE):
         rows = take_bytes(table, ordered.slice(start, _PIECE))
-        yield from lines_of_rows(one, rows)
+        yield from lines_of_rows(one, rows, iso_dates=iso_dates)
 
 
-def lines_of_rows(one: Node | Edge, rows: pa.Table) -> Iterator[bytes]:
+def lines_of_rows(one: Node | Edge, rows: pa.Table, *, iso_dates: bool = False) -> Iterator[bytes]:
     """The lines of some rows of a type, in their order, with their ends."""
-    columns = {prop.name: _values(prop.type, rows[prop.name]) for prop in one.properties}
+    columns = {prop.name: _values(prop.type, rows[prop.name], iso_dates) for prop in one.properties}
     columns["id"] = rows["id"].to_pylist()
     names = list(columns)
     ends = [rows[name].to_pylist() for name in ("src", "dst")] if isinstance(one, Edge) else None
@@ -70,12 +76,21 @@ def lines_of_rows(one: Node | Edge, rows: pa.Table) -> Iterator[bytes]:
         yield orjson.dumps(record, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
 
 
-def _values(kind: PropertyType, column: pa.ChunkedArray) -> list[Any]:
+def _values(kind: PropertyType, column: pa.ChunkedArray, iso_dates: bool) -> list[Any]:
     """The values of a column as JSON has them in an export."""
     if kind.scalar in _COUNTED:
         counted = _COUNTED[kind.scalar]
         column = column.cast(pa.list_(counted) if kind.is_list else counted)
+        if iso_dates:
+            spell = format_date if kind.scalar is ScalarType.DATE else format_datetime
+            return [_spelled(spell, one) for one in column.to_pylist()]
     values: list[Any] = column.to_pylist()
     if kind.scalar is ScalarType.BLOB:
         return [encode_export(kind, value) for value in values]
     return values
+
+
+def _spelled(spell: Callable[[int], str], value: Any) -> Any:
+    if isinstance(value, list):
+        return [_spelled(spell, one) for one in value]
+    return None if value is None else spell(value)

@@ -53,7 +53,8 @@ def type_named(intake: Intake, name: str) -> Node | Edge:
     found: Node | Edge | None = catalog.node(name) or catalog.edge_by_word(name)
     if found is None:
         known = [one.name for one in catalog.nodes] + [one.name for one in catalog.edges]
-        raise InputError(reason=f"there is no type '{name}'", hint=did_you_mean(name, known))
+        hint = did_you_mean(name, known, "a CSV or Parquet file is given as Type=file")
+        raise InputError(reason=f"there is no type '{name}'", hint=hint)
     return found
 
 

@@ -19,6 +19,7 @@ from .limits import LoadLimits, within
 
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _STRUCTURE = b"{}[],:"
+_NO_JSON = "expected NDJSON, an object per line; a CSV file is given with its type, Type=file.csv"
 _CHUNK = 20_000  # lines between two looks at what was wrong so far
 
 
@@ -30,6 +31,8 @@ def read_lines(
         try:
             record = parse_line(line, intake.limits)
         except ClientError as error:
+            if number == first and not line.lstrip().startswith((b"{", b"[")):
+                error.hint = _NO_JSON
             intake.problems.add(placed(error, number), number, text=line)
         else:
             if record is not None:

@@ -196,3 +196,13 @@ def test_composite_and_typed_keys(tmp_path: Path) -> None:
         assert graph["N", 7].id == "7"
         with pytest.raises(InputError, match="the key of Slot is"):
             graph.node("Slot", ("r",))
+
+
+def test_lists_in_round_brackets_and_no_predicate(people: Graph) -> None:
+    nodes = people.nodes("Person")
+    assert nodes.filter("age in (25, 30)").count() == 3
+    assert (
+        nodes.filter("(name in ('ann', 'cyd') or age in (25)) and not (name = 'cyd')").count() == 2
+    )
+    with pytest.raises(UsageError, match="a predicate is a text, not NoneType"):
+        nodes.filter(None)  # type: ignore[arg-type]

@@ -144,7 +144,7 @@ def test_lines_begin_with_facts(omnigraph: Program, graph: str) -> None:
         ("query all --query q.gq --store gone", 1, "no graph at"),
         ("query all --query q.gq --store g --branch b", 1, "b"),
         ("query all --query q.gq --store g --branch b --snapshot c", 2, "--snapshot"),
-        ("query all --query q.gq --store g --snapshot nonsense", 1, "no commit id"),
+        ("query all --query q.gq --store g --snapshot nonsense", 1, "HEAD~3"),
         ("query all --query q.gq --store http://x/g", 1, "--server"),
         ("query all --query q.gq --store g --as ada", 2, "--as"),
         ('mutate add --query q.gq --store g --params {"name":"x"} --branch b', 1, "b"),

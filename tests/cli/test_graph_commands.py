@@ -213,3 +213,22 @@ def test_the_commands_on_files_load_no_storage(omnigraph: Program) -> None:
         "assert not {'lance', 'pyarrow', 'obstore', 'omnigraph.graph'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_the_graph_may_stand_behind_branch_list(omnigraph: Program) -> None:
+    Path("s.pg").write_text("node A { k: String @key }")
+    assert omnigraph("init", "--schema", "s.pg", "g").code == 0
+    assert omnigraph("branch", "list", "g").out == omnigraph("branch", "list", "--uri", "g").out
+    assert omnigraph("branch", "list", "g", "--uri", "g").code == 2
+    shown = omnigraph("commit", "show", "HEAD", "--uri", "g")
+    assert "created" in shown.out
+    Path("rows.csv").write_text("k\nx\n")
+    refused = omnigraph("load", "g", "--data", "rows.csv", "--mode", "append")
+    assert "Type=file" in refused.err
+    Path("a.ndjson").write_text("k\nx\n")
+    refused = omnigraph("load", "g", "--data", "a.ndjson", "--mode", "append")
+    assert "Type=file.csv" in refused.err
+    forms = omnigraph(
+        "query", "-e", "match { $a: A } return { $a.k }", "--store", "g", "--snapshot", "x"
+    )
+    assert "HEAD~3" in forms.err

@@ -187,7 +187,7 @@ def test_an_init_that_comes_too_late_says_that_another_made_the_graph(s3: S3) ->
         try:
             outcomes.append(omnigraph.init(s3.url, SCHEMA).head.id)
         except AlreadyExists as error:
-            outcomes.append(str(error))
+            outcomes.append(error.message)
 
     held = s3.proxy.hold("PUT", "*/__manifest/data/*")
     late = threading.Thread(target=make)

@@ -113,3 +113,16 @@ def test_an_empty_graph_exports_nothing(make: Callable[[str], World], tmp_path: 
     path = tmp_path / "empty.ndjson"
     path.write_bytes(b"")
     assert world.load(path).commit is None
+
+
+def test_dates_as_people_write_them(make: Callable[[str], World]) -> None:
+    world = make("node Day { on: Date @key  at: DateTime?  more: [Date]? }")
+    day = {"on": "2024-01-31", "at": "2024-01-31T12:00:00.250Z", "more": ["1969-12-31"]}
+    world.load([{"type": "Day", "data": day}, {"type": "Day", "data": {"on": 0}}])
+    plain = list(world.graph.export())
+    texts = list(world.graph.export(iso_dates=True))
+    assert orjson.loads(texts[1])["data"]["on"] == "2024-01-31"
+    assert orjson.loads(texts[1])["data"]["more"] == ["1969-12-31"]
+    assert orjson.loads(plain[1])["data"]["on"] == 19753
+    world.load(b"".join(texts), "overwrite")
+    assert list(world.graph.export()) == plain
