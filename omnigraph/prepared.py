@@ -146,7 +146,7 @@ class Compiled:
             with _in_their_text(asked):
                 made = compile_queries(asked.text, catalog(), asked.name)
         except LanguageError:
-            if name is None:
+            if name is None or asked.shift:  # a bare body is alone
                 raise
             return _only(asked, catalog(), name)
         with self._lock:

@@ -22,6 +22,7 @@ from omnigraph.errors import (
     PreconditionFailed,
     ReadOnlyError,
     ReadSetConflict,
+    TypeCheckError,
     UniqueViolation,
     UsageError,
     VersionConflict,
@@ -171,6 +172,14 @@ def test_an_end_of_the_wrong_type_is_told_as_a_key(graph: Graph) -> None:
     assert "parameter" not in str(wrong.value)
 
 
+@pytest.mark.parametrize("end", ["7", "$n"])
+def test_an_end_that_is_a_number_is_told_to_be_a_string(graph: Graph, end: str) -> None:
+    with pytest.raises(TypeCheckError, match="the id of its node, a string"):
+        graph.mutate(
+            f'insert Knows {{ from: "ann", to: {end} }}', **({"n": 7} if "$" in end else {})
+        )
+
+
 def test_edges_need_their_ends(graph: Graph) -> None:
     with pytest.raises(ConstraintViolation, match="'bob' -> 'ghost': dst 'ghost'") as lost:
         graph.connect_nodes("Knows", [("bob", "ghost")])
@@ -210,13 +219,20 @@ def test_retry_gives_up(graph: Graph) -> None:
         graph.retry(fail, attempts=3)
     assert len(calls) == 3
 
+    calls.clear()
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(ReadSetConflict):
+        patch.setattr(type(graph._line), "pause", staticmethod(lambda lost: None))
+        graph.retry(fail)
+    assert len(calls) == 12
+    calls.clear()
+
     def wrong(_: Graph) -> None:
         calls.append(1)
         raise InputError("no")
 
     with pytest.raises(InputError):
         graph.retry(wrong)
-    assert len(calls) == 4
+    assert len(calls) == 1
 
 
 def test_a_conditional_write_has_one_winner_among_many(graph: Graph) -> None:

@@ -397,6 +397,16 @@ def test_a_load_is_done_once_per_key(omnigraph: Program, graph: str) -> None:
     assert "line 1: node type 'Person'" in same.err
 
 
+def test_a_named_query_of_a_file_with_mistakes(omnigraph: Program, graph: str) -> None:
+    Path("q.gq").write_text(QUERIES + "query bad() { match { $p: Persn } return { $p.name } }")
+    good = omnigraph("query", "all", "--query", "q.gq", "--store", "g", "--format", "csv")
+    assert (good.code, good.out) == (0, "p.name\nann\nbob\n")
+    bad = omnigraph("query", "bad", "--query", "q.gq", "--store", "g")
+    assert bad.code == 1
+    assert "in query `bad`" in bad.err
+    assert omnigraph("lint", "--schema", "g.pg", "--query", "q.gq").code == 1
+
+
 def test_a_failed_change_says_that_nothing_was_written(omnigraph: Program, graph: str) -> None:
     ended = omnigraph("mutate", "-e", "insert Person { nme: 1 }", "--store", "g")
     assert (ended.code, ended.err.splitlines()[-1]) == (1, "nothing was written")

@@ -72,14 +72,19 @@ def _assign(
         stored = literals.fit(value.value, kind)
         if isinstance(stored, plan.Constant):
             return [plan.Assign(node.name.text, stored)]
-        hint = _date_hint(kind, value)
+        hint = _end_hint(kind) or _date_hint(kind, value)
         scope.report.error(value.span, f"`{node.name.text}`: {stored}", "T3", hint=hint)
         return []
     if value.type is not None and feeds(value.type, kind):
         return [plan.Assign(node.name.text, value.value)]
     message = f"`{node.name.text}` is {kind.display()} and cannot take {value.shown()}"
-    scope.report.error(value.span, message, "T7")
+    scope.report.error(value.span, message, "T7", hint=_end_hint(kind))
     return []
+
+
+def _end_hint(kind: PropertyType) -> str | None:
+    """How the end of an edge is written; its type is ours, not one that a schema declares."""
+    return 'an end is the id of its node, a string such as "7"' if kind is STRING else None
 
 
 def _date_hint(kind: PropertyType, value: Typed) -> str | None:
