@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _MODES = ("overwrite", "append", "merge")
 _FORMATS = ("ndjson", "parquet", "csv")
 _ENGINES = ("auto", "spark", "local")
+_TERMS = ("if_commit", "message", "idempotency_key")
 _TYPED = re.compile(r"([A-Z]\w*)=(.+)")
 
 
@@ -106,9 +107,7 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
             max_errors=None if how["report"] else how["max_errors"],
             dry_run=how["dry_run"],
             progress=told,
-            if_commit=how["if_commit"],
-            message=how["message"],
-            idempotency_key=how["idempotency_key"],
+            **{name: how[name] for name in _TERMS},
         )
     from omnigraph.receipt import LoadReport
 
