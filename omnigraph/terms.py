@@ -7,14 +7,17 @@ of a conditional write, the strictness of an update, the wish to stop.
 import hashlib
 import os
 import threading
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 from omnigraph.errors import Cancelled, InputError
 from omnigraph.history.plan import HeadWas, Requirement, Signature, Watch, WriteTxn
 
 _RESERVED = "omnigraph:"
+_PLAIN = (str, bytes, int, float, date)
 _LONGEST = 4096  # characters of a message, an actor or a key
 
 # Set by who may want to stop the writes of this context, such as a cancelled coroutine.
@@ -77,3 +80,25 @@ def actor_of(given: str | None) -> str | None:
             f"'{actor}' cannot be an actor: '{_RESERVED}' is reserved", reason="reserved actor"
         )
     return actor
+
+
+def request_of(mode: str, source: object) -> object:
+    """What tells one load from another: the records that were given as plain data.
+
+    A file or a frame would have to be read for it; such a load is known by its key alone.
+
+    >>> request_of("append", {"Person": [{"name": "ann"}]})
+    ('append', [('Person', [[('name', "'ann'")]])])
+    """
+    if not isinstance(source, Mapping):
+        return mode
+    return mode, [(name, _told(source[name])) for name in sorted(source, key=str)]
+
+
+def _told(value: object) -> object:
+    """Plain data, spelled the same in every process; nothing for anything else."""
+    if isinstance(value, Mapping):
+        return [(name, _told(value[name])) for name in sorted(value, key=str)]
+    if isinstance(value, list | tuple):
+        return [_told(one) for one in value]
+    return repr(value) if value is None or isinstance(value, _PLAIN) else ""

@@ -37,7 +37,7 @@ from omnigraph.prepared import COMPILED, Query, choose, demand, read_query
 from omnigraph.receipt import Receipt
 from omnigraph.result import Result
 from omnigraph.rowtext import delete_text, edge_rows, inserting, rows_of, update_text
-from omnigraph.terms import Attempts, Terms
+from omnigraph.terms import Attempts, Terms, request_of
 
 Wrote = Callable[[Commit | None, Watch], None]
 Params = Mapping[str, Any] | None
@@ -51,6 +51,7 @@ class _Work:
     overlay: Any
     mint: Mint = field(default_factory=Mint)
     operations: list[Operation] = field(default_factory=list)
+    requests: list[object] = field(default_factory=list)
     relied: set[str] = field(default_factory=set)
     shown: Snapshot | None = None
 
@@ -91,7 +92,8 @@ class Transaction:
         given = {**(params or {}), **values}
         query = demand(self._compiled(source, name, given), "mutation")
         self._at_work().relied.update(strict_keys(query))
-        self._add(mutation(query, given, "python"))
+        asked = (query.plan, sorted(given.items(), key=str))
+        self._add(mutation(query, given, "python"), asked)
 
     def insert(self, type_name: str, /, *records: Any) -> None:
         """Add entities."""
@@ -133,7 +135,7 @@ class Transaction:
         """Load records; whole types cannot be overwritten inside a transaction."""
         self._at_work()
         parsed = parse(self._line, data, mode, Problems(), LoadOptions())
-        self._add(loading(parsed))
+        self._add(loading(parsed), request_of(mode, data))
 
     # Reading ------------------------------------------------------------------------------------
 
@@ -178,7 +180,7 @@ class Transaction:
         queries = COMPILED.get(asked, row.hash, lambda: work.overlay.catalog, name)
         return choose(queries, name)
 
-    def _add(self, one: Operation) -> None:
+    def _add(self, one: Operation, request: object) -> None:
         """Run an operation for the reads that follow, and keep it for the end."""
         work = self._at_work()
         try:
@@ -187,6 +189,7 @@ class Transaction:
             _step_back(work)
             raise
         work.operations.append(one)
+        work.requests.append(request)
         work.shown = None
 
     def _publish(self, work: _Work) -> Receipt:
@@ -200,7 +203,7 @@ class Transaction:
                     self._line,
                     work.operations,
                     "transaction",
-                    signature=self._terms.signature(len(work.operations)),
+                    signature=self._terms.signature(work.requests),
                     conditions=self._terms.conditions(watch, attempts),
                     schema=work.txn.base.state.schema.hash,
                     mint=work.mint,

@@ -21,7 +21,7 @@ from omnigraph.prepared import COMPILED, Query, choose, demand, read_query
 from omnigraph.receipt import LoadReport, Receipt, report
 from omnigraph.rowtext import delete_text, edge_rows, inserting, rows_of, update_text
 from omnigraph.sources import Progress, opened
-from omnigraph.terms import Attempts, Terms, actor_of
+from omnigraph.terms import Attempts, Terms, actor_of, request_of
 
 if TYPE_CHECKING:
     from omnigraph.transaction import Transaction
@@ -294,7 +294,8 @@ class Writing(Handle):
             watch, attempts = self._replacing(source, mode), Attempts()
             terms = self._signed(terms)
             event.phase("write")
-            signature, conditions = terms.signature(mode), terms.conditions(watch, attempts)
+            asked = request_of(mode, source) if terms.idempotency_key else None
+            signature, conditions = terms.signature(asked), terms.conditions(watch, attempts)
             done = run(self._line, source, mode, way, signature, conditions)
             event.requests, event.retries = len(did), attempts.retries
             event.rows = done.total
