@@ -42,7 +42,8 @@ def test_every_public_name_is_there() -> None:
         _ = omnigraph.nothing
 
 
-def test_readers_see_whole_commits_while_others_write(graph: Graph) -> None:
+@pytest.mark.parametrize("many", [(4, 3), pytest.param((16, 4), marks=pytest.mark.full)])
+def test_readers_see_whole_commits_while_others_write(graph: Graph, many: tuple[int, int]) -> None:
     """Each commit moves one unit between two nodes: every read must find the same sum."""
     graph.insert("Firm", {"name": "a", "size": 100}, {"name": "b", "size": 100})
     total = "match { $f: Firm  $f.size is not null } return { sum($f.size) as n, count($f) as k }"
@@ -61,8 +62,8 @@ def test_readers_see_whole_commits_while_others_write(graph: Graph) -> None:
                 {"name": "b", "size": 100 - number * 10 - step},
             )
 
-    readers = [threading.Thread(target=read) for _ in range(4)]
-    writers = [threading.Thread(target=write, args=(n,)) for n in range(3)]
+    readers = [threading.Thread(target=read) for _ in range(many[0])]
+    writers = [threading.Thread(target=write, args=(n,)) for n in range(many[1])]
     for one in (*readers, *writers):
         one.start()
     for one in writers:
