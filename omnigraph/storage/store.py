@@ -17,6 +17,9 @@ from .effects import Effects
 from .failures import AbsentError, storage_failure
 from .objects import Objects, open_objects, sync_names
 from .root import Root, parse_root
+from .substrait import mend_filters
+
+mend_filters()
 
 Durability = Literal["fsync", "os"]
 _HANDLES = 512
