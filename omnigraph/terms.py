@@ -92,13 +92,21 @@ def request_of(mode: str, source: object) -> object:
     """
     if not isinstance(source, Mapping):
         return mode
-    return mode, [(name, _told(source[name])) for name in sorted(source, key=str)]
+    return mode, [(name, told(source[name])) for name in sorted(source, key=str)]
 
 
-def _told(value: object) -> object:
-    """Plain data, spelled the same in every process; nothing for anything else."""
+def told(value: object) -> object:
+    """Plain data, spelled the same in every process; nothing for anything else.
+
+    >>> told({"b": [1.5, None], "a": "x"})
+    [('a', "'x'"), ('b', ['1.5', 'None'])]
+    """
     if isinstance(value, Mapping):
-        return [(name, _told(value[name])) for name in sorted(value, key=str)]
+        return [(name, told(value[name])) for name in sorted(value, key=str)]
     if isinstance(value, list | tuple):
-        return [_told(one) for one in value]
-    return repr(value) if value is None or isinstance(value, _PLAIN) else ""
+        return [told(one) for one in value]
+    if value is None or isinstance(value, _PLAIN):
+        return repr(value)
+    # Arrays would spell themselves with the middle left out.
+    listed = getattr(value, "tolist", None)
+    return told(listed()) if listed is not None else ""

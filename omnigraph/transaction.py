@@ -5,7 +5,8 @@ reads inside, and again on the newest state when the transaction ends. Nothing i
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -21,10 +22,11 @@ from omnigraph.engine.mutate import (
 )
 from omnigraph.engine.run import run_read
 from omnigraph.engine.statements import Mint, Tally
-from omnigraph.errors import ReadSetConflict, UsageError, VersionConflict
+from omnigraph.errors import KeyConflict, ReadSetConflict, UsageError, VersionConflict
 from omnigraph.events import operation
 from omnigraph.handle import on_branch
 from omnigraph.history.commit import Commit
+from omnigraph.history.idempotency import commit_of_key
 from omnigraph.history.line import Line
 from omnigraph.history.memory import Shown
 from omnigraph.history.plan import Watch, WriteTxn
@@ -37,7 +39,7 @@ from omnigraph.prepared import COMPILED, Query, choose, demand, read_query
 from omnigraph.receipt import Receipt
 from omnigraph.result import Result
 from omnigraph.rowtext import delete_text, edge_rows, inserting, rows_of, update_text
-from omnigraph.terms import Attempts, Terms, request_of
+from omnigraph.terms import Attempts, Terms, request_of, told
 
 Wrote = Callable[[Commit | None, Watch], None]
 Params = Mapping[str, Any] | None
@@ -54,6 +56,7 @@ class _Work:
     requests: list[object] = field(default_factory=list)
     relied: set[str] = field(default_factory=set)
     shown: Snapshot | None = None
+    repeats: bool = False
 
 
 class Transaction:
@@ -92,7 +95,7 @@ class Transaction:
         given = {**(params or {}), **values}
         query = demand(self._compiled(source, name, given), "mutation")
         self._at_work().relied.update(strict_keys(query))
-        asked = (query.plan, sorted(given.items(), key=str))
+        asked = (query.plan, told(given))
         self._add(mutation(query, given, "python"), asked)
 
     def insert(self, type_name: str, /, *records: Any) -> None:
@@ -184,13 +187,22 @@ class Transaction:
         """Run an operation for the reads that follow, and keep it for the end."""
         work = self._at_work()
         try:
-            one(work.overlay, Tally(), work.mint)
-        except BaseException:
-            _step_back(work)
-            raise
+            if not work.repeats:
+                one(work.overlay, Tally(), work.mint)
+        except BaseException as error:
+            with _noting(error):
+                _step_back(work)
+            work.repeats = isinstance(error, KeyConflict) and self._repeats(work)
+            if not work.repeats:
+                raise
         work.operations.append(one)
         work.requests.append(request)
         work.shown = None
+
+    def _repeats(self, work: _Work) -> bool:
+        """Whether this is the repetition of a transaction that landed: its rows are there."""
+        key, base = self._terms.idempotency_key, work.txn.base.state
+        return key is not None and commit_of_key(self._line.store, base, key) is not None
 
     def _publish(self, work: _Work) -> Receipt:
         seen = Shown(work.txn.base.state.tables)
@@ -223,6 +235,16 @@ class Transaction:
             ids=done.ids,
             replayed=done.replayed,
         )
+
+
+@contextmanager
+def _noting(error: BaseException) -> Iterator[None]:
+    """Let what goes wrong while cleaning up be a note of the error that made it necessary."""
+    try:
+        yield
+    except Exception as other:
+        error.add_note(f"and the steps before could not be shown again: {other}")
+        raise error from other
 
 
 def _step_back(work: _Work) -> None:

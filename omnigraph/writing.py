@@ -21,7 +21,7 @@ from omnigraph.prepared import COMPILED, Query, choose, demand, read_query
 from omnigraph.receipt import LoadReport, Receipt, report
 from omnigraph.rowtext import delete_text, edge_rows, inserting, rows_of, update_text
 from omnigraph.sources import Progress, opened
-from omnigraph.terms import Attempts, Terms, actor_of, request_of
+from omnigraph.terms import Attempts, Terms, actor_of, request_of, told
 
 if TYPE_CHECKING:
     from omnigraph.transaction import Transaction
@@ -256,7 +256,7 @@ class Writing(Handle):
                 self._line,
                 query,
                 given,
-                signature=terms.signature((query.plan, sorted(given.items(), key=str))),
+                signature=terms.signature((query.plan, told(given))),
                 conditions=terms.conditions(watch, attempts),
                 mode="python",
             )
@@ -364,9 +364,14 @@ class Writing(Handle):
         return self._branches().create(name, from_=source)  # type: ignore[no-any-return]
 
     def _unfork(self, made: str | None) -> None:
-        """Nothing was loaded: the branch that was made for it goes again."""
-        if made is not None:
+        """Nothing was loaded: the branch that was made for it goes again, unless others use it."""
+        if made is not None and not self._used(made):
             self._branches().delete(made)
+
+    def _used(self, made: str) -> bool:
+        """Whether somebody wrote to a branch since it was made."""
+        head = self._branches().graph.checkout(made).snapshot.commit_id
+        return bool(head != self._branches()[made].fork_commit)
 
 
 def _replayed(commit: Any, watch: Watch) -> bool:

@@ -25,16 +25,20 @@ def replayed(store: Store, state: State, signature: Signature) -> Commit | None:
 
     The same key with another request is an error: the caller confuses two writes.
     """
-    if signature.key is None:
-        return None
+    found = None if signature.key is None else commit_of_key(store, state, signature.key)
+    return None if found is None else _same_request(found, signature)
+
+
+def commit_of_key(store: Store, state: State, key: str) -> Commit | None:
+    """The commit that a key made, whatever was asked under it."""
     oldest, expired = ids.now_micros() - _WINDOW, 0
     line = Log(store, state).first_parents(state.head.commit_id)
     for one in islice(line, _COMMITS):
         expired = expired + 1 if one.published_at < oldest else 0
         if expired == _EXPIRED:
             return None
-        if not expired and one.key == signature.key:
-            return _same_request(one, signature)
+        if not expired and one.key == key:
+            return one
     return None
 
 

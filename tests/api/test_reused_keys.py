@@ -59,3 +59,46 @@ def test_a_file_and_a_frame_are_known_by_their_key_alone(graph: Graph, tmp_path:
     assert isinstance(again, Receipt)
     assert again.replayed
     assert len(graph.nodes("Person").result()) == 1
+
+
+def test_a_repeated_transaction_of_inserts_is_recognised(graph: Graph) -> None:
+    def run(name: str) -> Receipt:
+        with graph.transaction(idempotency_key="k") as tx:
+            tx.insert("Person", {"name": name})
+            tx.insert("Person", {"name": f"{name}-2"})
+        assert tx.receipt is not None
+        return tx.receipt
+
+    first, again = run("ann"), run("ann")
+    assert again.replayed
+    assert again.commit == first.commit
+    with pytest.raises(InputError, match="another request"):
+        run("bob")
+    assert graph.nodes("Person").ids() == ["ann", "ann-2"]
+
+
+def test_long_vectors_are_told_apart_by_their_middle(tmp_path: Path) -> None:
+    import numpy as np
+
+    graph = omnigraph.init(tmp_path / "g", "node Doc { name: String @key  v: Vector(3000) }")
+    text = "query q($v: Vector(3000)) { insert Doc { name: 'a', v: $v } }".replace("'", '"')
+    one = np.zeros(3000, np.float32)
+    other = one.copy()
+    other[1500] = 1.0
+    graph.mutate(text, v=one, idempotency_key="k")
+    assert graph.mutate(text, v=one.copy(), idempotency_key="k").replayed
+    with pytest.raises(InputError, match="another request"):
+        graph.mutate(text, v=other, idempotency_key="k")
+
+
+def test_a_branch_that_others_wrote_to_survives_a_failed_load(graph: Graph) -> None:
+    def records() -> Any:
+        graph.checkout("side").insert("Person", {"name": "eve"})
+        yield {"type": "Person", "data": {"nme": "typo"}}
+
+    with pytest.raises(InputError):
+        graph.load(records(), mode="append", branch="side", from_="main")
+    assert graph.checkout("side").nodes("Person").ids() == ["eve"]
+    with pytest.raises(InputError):
+        graph.load(b"{oops", mode="append", branch="other", from_="main")
+    assert graph.branches.names() == ["main", "side"]
