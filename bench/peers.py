@@ -20,6 +20,7 @@ from typing import Any
 
 from bench.peers_data import Inputs, generate
 from bench.peers_engines import ENGINES
+from bench.threads import THREADS, overhead, throughput
 
 SMALL = 0.01
 _LEAST_RUNS, _MOST_RUNS, _SECONDS = 3, 200, 2.0
@@ -83,6 +84,8 @@ def run_engine(name: str, place: Path, given: Inputs) -> dict[str, Any]:
     report["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     if name == "omnigraph":
         report["build_lists_s"] = engine.topology()
+        report["threads"] = throughput(engine, given)
+        report["overhead_ms"] = overhead(engine, given)
     return report
 
 
@@ -119,7 +122,12 @@ def table(reports: dict[str, dict[str, Any]]) -> str:
         lines.append(f"| {title} | " + " | ".join(cells) + " |")
     peaks = [f"{one['peak_mb']:.0f}" for one in reports.values()]
     lines.append("| peak memory, MB | " + " | ".join(peaks) + " |")
-    lines.append(f"\nNeighbour lists made in {reports['omnigraph']['build_lists_s']:.2f} s.")
+    ours = reports["omnigraph"]
+    lines.append(f"\nNeighbour lists made in {ours['build_lists_s']:.2f} s.")
+    lines.append(f"`graph.query` adds {ours['overhead_ms']:.2f} ms to the bare engine.")
+    for title, one in ours["threads"].items():
+        rates = f"{one['one']:.0f} queries/s by one thread, {one['many']:.0f} by {THREADS}"
+        lines.append(f"{title}: {rates}: {one['ratio']:.2f}x")
     return "\n".join(lines)
 
 

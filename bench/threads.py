@@ -1,0 +1,60 @@
+"""Our engine under 16 threads, and what the public door costs over the bare engine.
+
+Owns two figures of `bench.peers`: queries per second of 16 threads against one, for a light, a
+middle and a heavy question, and the milliseconds that `graph.query` adds to `run_read`.
+"""
+
+import statistics
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
+from typing import Any
+
+from bench.peers_data import Inputs
+
+THREADS = 16
+_ASKED = {"point lookup": 1600, "two hops": 1600, "group by": 96}
+
+
+def throughput(engine: Any, given: Inputs) -> dict[str, dict[str, float]]:
+    """Queries per second of one thread and of many."""
+    people = given.people
+    kinds: dict[str, Callable[[int], Any]] = {
+        "point lookup": lambda at: engine.point(people[at % len(people)]),
+        "two hops": lambda at: engine.two_hops(people[at % len(people)]),
+        "group by": lambda _: engine.group_by(),
+    }
+    found = {}
+    for title, ask in kinds.items():
+        count = _ASKED[title]
+        _rate(ask, count // 8, 1)
+        one, many = _rate(ask, count // 4, 1), _rate(ask, count, THREADS)
+        found[title] = {"one": one, "many": many, "ratio": many / one}
+    return found
+
+
+def _rate(ask: Callable[[int], Any], count: int, threads: int) -> float:
+    began = perf_counter()
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(ask, range(count)))
+    return count / (perf_counter() - began)
+
+
+def overhead(engine: Any, given: Inputs) -> float:
+    """Milliseconds of a prepared query beyond the engine's own run of it, the median of pairs."""
+    from bench.peers_engines import QUERIES
+    from omnigraph.engine.run import run_read
+    from omnigraph.lang.query import compile_queries
+
+    graph = engine.graph
+    prepared = graph.prepare(QUERIES, name="point")
+    query = compile_queries(QUERIES, graph.schema.ir.catalog)[0]
+    shown, differences = graph.snapshot, []
+    for at in range(400):
+        one = given.people[at % len(given.people)]
+        began = perf_counter()
+        prepared(id=one)
+        middle = perf_counter()
+        run_read(shown, query, {"id": one}, mode="python")
+        differences.append((middle - began) - (perf_counter() - middle))
+    return statistics.median(differences) * 1000
