@@ -27,7 +27,7 @@ def test_load_and_export_by_spark(tmp_path: Path) -> None:
     (tmp_path / "bad.ndjson").write_text(LINES.replace("30", "151"))
     graph = tmp_path / "g"
     assert run("init", "--schema", tmp_path / "s.pg", graph).returncode == 0
-    load = ("load", graph, "--mode", "append", "--engine", "spark", "--json")
+    load = ("load", graph, "--mode", "append", "--engine", "spark", "--json", "--quiet")
     bad = run(*load, "--data", tmp_path / "bad.ndjson", "--rejects", tmp_path / "rejects")
     assert (bad.returncode, bad.stderr) == (1, "")
     assert len(json.loads(bad.stdout)["problems"]) == 1
@@ -36,7 +36,7 @@ def test_load_and_export_by_spark(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["total_entities"] == 3
     out = tmp_path / "out"
-    sent = run("export", graph, "--format", "parquet", "--out", out, "--json")
+    sent = run("export", graph, "--format", "parquet", "--out", out, "--json", "--quiet")
     assert (sent.returncode, sent.stderr) == (0, "")
     assert json.loads(sent.stdout)["entities"] == 3
     assert [one.name for one in (out / "nodes" / "User").iterdir()] == ["part-00000.parquet"]
