@@ -82,6 +82,7 @@ def reported(effect: Effect, kinds: Kinds | None = None) -> Iterator[None]:
     ...     raise TimeoutError
     Traceback (most recent call last):
     omnigraph.errors.failure.TransientStorageError: the store failed (transient): TimeoutError
+    hint: wait, then try again
     """
     caught = (OSError, *(kinds or ()))
     try:
@@ -99,9 +100,10 @@ def undecided() -> Iterator[None]:
     For looks that were to tell whether something happened.
 
     >>> with undecided():
-    ...     raise StorageError("no answer", effect="none")
+    ...     raise StorageError("no answer", effect="none", hint="ask again")
     Traceback (most recent call last):
     omnigraph.errors.failure.StorageError: no answer
+    hint: ask again
     """
     try:
         with reported("unknown"):

@@ -19,7 +19,6 @@ import pytest
 
 from omnigraph import graph as graphs
 from omnigraph.errors import AlreadyExists, BranchNotFound, GraphNotInitialized, OmnigraphError
-from omnigraph.history import intent as intents
 from omnigraph.history.branches import list_branches, open_line
 from omnigraph.history.commit import Commit
 from omnigraph.history.log import Log
@@ -31,11 +30,11 @@ from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Store, open_store
 from tests.crash.verbs import (
     EXIT,
-    OVERDUE,
     VERBS,
     copy_beside,
     end_after,
     make_start,
+    overdue,
     write_elsewhere,
 )
 from tests.rig.invariants import check_invariants, files
@@ -250,16 +249,6 @@ def _truth(told: str, left: str, settled: str) -> None:
 def anonymous(target: str) -> str:
     """A name without what is new each time."""
     return _ID.sub("*", target)
-
-
-@contextmanager
-def overdue() -> Iterator[None]:
-    """Every lease has run out, as if much time had passed."""
-    lease, intents.LEASE = intents.LEASE, OVERDUE
-    try:
-        yield
-    finally:
-        intents.LEASE = lease
 
 
 @contextmanager

@@ -27,10 +27,9 @@ from tests.crash.matrix import (
     Shape,
     anonymous,
     another_process,
-    overdue,
     shape,
 )
-from tests.crash.verbs import VERBS, make_start
+from tests.crash.verbs import VERBS, make_start, overdue
 from tests.rig.plugin import S3
 from tests.rig.proxy import Proxy, requests_of
 from tests.rig.seaweed import seaweed

@@ -18,7 +18,8 @@ from omnigraph.history.branches import create_branch
 from omnigraph.history.line import Line
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import open_store
-from tests.crash.matrix import overdue, shape
+from tests.crash.matrix import shape
+from tests.crash.verbs import overdue
 from tests.rig.invariants import check_invariants, files
 from tests.rig.writes import TABLES, append, init_small, line_at, read_graph, write, write_long
 

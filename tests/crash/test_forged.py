@@ -10,8 +10,7 @@ from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.history import intent as intents
 from omnigraph.history.audit import list_outcomes
 from omnigraph.history.line import Line
-from tests.crash.matrix import overdue
-from tests.crash.verbs import make_start
+from tests.crash.verbs import make_start, overdue
 from tests.rig.invariants import check_invariants, files
 from tests.rig.writes import PERSON, append, line_at, read_branch, write
 

@@ -36,7 +36,7 @@ from omnigraph.history.plan import PublishPlan, Signature, WriteTxn
 from omnigraph.storage import layout
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store
-from tests.crash.matrix import overdue
+from tests.crash.verbs import overdue
 from tests.rig.invariants import check_invariants, files
 from tests.rig.writes import (
     PERSON,

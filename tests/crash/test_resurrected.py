@@ -16,7 +16,8 @@ from omnigraph.history.intent import PARTS
 from omnigraph.history.line import Line
 from omnigraph.storage import layout
 from omnigraph.storage.store import open_store
-from tests.crash.matrix import overdue, shape
+from tests.crash.matrix import shape
+from tests.crash.verbs import overdue
 from tests.rig.invariants import check_invariants, files
 from tests.rig.writes import append, init_small, line_at, write, write_long
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph import graph as graphs
-from tests.crash.matrix import overdue
+from tests.crash.verbs import overdue
 from tests.rig.invariants import check_invariants, unfinished
 from tests.rig.writes import TABLES, append, init_small, line_at, read_branch, write
 

@@ -44,8 +44,8 @@ def test_the_first_manifest_version_has_everything(tmp_path: Path) -> None:
     ]  # fmt: skip
     first = graph.head
     assert (first.parent, first.actor, first.manifest_version) == (None, None, 1)
-    assert first.message is not None
-    assert "probed" in first.message
+    assert first.message == "created"
+    assert "probed" in str(first.note)
 
 
 def test_every_dataset_is_made_alike(graph: Graph) -> None:

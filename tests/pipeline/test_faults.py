@@ -12,7 +12,7 @@ from omnigraph.history import intent, long, recover
 from omnigraph.history.line import Line
 from omnigraph.pipeline.load import Bulk, load_on_spark
 from omnigraph.pipeline.sources import find_inputs
-from tests.crash.matrix import overdue
+from tests.crash.verbs import overdue
 
 SCHEMA = "node N { k: String @key }\nedge E: N -> N"
 
