@@ -6,10 +6,13 @@ called off.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.history.commit import Commit
 from omnigraph.ingest.problem import Problem
+
+if TYPE_CHECKING:
+    from omnigraph.engine.mutate import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,20 @@ class Receipt:
 
         facts = {"commit": self.commit_id, "branch": self.branch, **self.nodes, **self.edges}
         return facts_card("Receipt", facts)
+
+
+def receipt_of(done: "Outcome", branch: str, elapsed: float, name: str | None = None) -> Receipt:
+    """The receipt of operations that ran; `name` is that of their query."""
+    return Receipt(
+        done.commit,
+        done.nodes,
+        done.edges,
+        branch=branch,
+        elapsed=elapsed,
+        ids=done.ids,
+        query_name=name,
+        replayed=done.replayed,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from omnigraph.ingest.problem import Problems
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.nodes import EdgeSet, NodeSet, edge_set, node_set
 from omnigraph.prepared import COMPILED, Query, choose, demand, read_query
-from omnigraph.receipt import Receipt
+from omnigraph.receipt import Receipt, receipt_of
 from omnigraph.result import Result
 from omnigraph.rowtext import delete_text, edge_rows, inserting, rows_of, update_text
 from omnigraph.terms import Attempts, Terms, request_of, told
@@ -226,15 +226,7 @@ class Transaction:
             event.retries = attempts.retries
             event.rows = sum(done.nodes.values()) + sum(done.edges.values())
             self._wrote(done.commit, watch)
-        return Receipt(
-            done.commit,
-            done.nodes,
-            done.edges,
-            branch=name,
-            elapsed=event.seconds(),
-            ids=done.ids,
-            replayed=done.replayed,
-        )
+        return receipt_of(done, name, event.seconds())
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from omnigraph.ingest.load import LoadMode, OnError
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.pipeline.engine import Way, run, source_of
 from omnigraph.prepared import COMPILED, Query, choose, demand, read_query
-from omnigraph.receipt import LoadReport, Receipt, report
+from omnigraph.receipt import LoadReport, Receipt, receipt_of, report
 from omnigraph.rowtext import delete_text, edge_rows, inserting, rows_of, update_text
 from omnigraph.sources import Progress, opened
 from omnigraph.terms import Attempts, Terms, actor_of, request_of, told
@@ -263,16 +263,7 @@ class Writing(Handle):
             event.requests, event.retries = len(did), attempts.retries
             event.rows = sum(done.nodes.values()) + sum(done.edges.values())
             self._wrote(done.commit, watch)
-        return Receipt(
-            done.commit,
-            done.nodes,
-            done.edges,
-            branch=here,
-            elapsed=event.seconds(),
-            ids=done.ids,
-            query_name=query.name,
-            replayed=done.replayed,
-        )
+        return receipt_of(done, here, event.seconds(), query.name)
 
     def _load(
         self,
