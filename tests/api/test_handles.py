@@ -224,8 +224,9 @@ import signal, sys, omnigraph
 graph = omnigraph.open(sys.argv[1], durability="os")
 text = "match { $a: Person $b: Person $c: Person $d: Person $e: Person $f: Person $g: Person" \\
     " $h: Person $i: Person $j: Person $a.age > $j.age } return { count($a) as n }"
-print("ready", flush=True)
 try:
+    # Inside the try: the signal may come as soon as the word is out.
+    print("ready", flush=True)
     graph.query(text)
 except KeyboardInterrupt:
     print("interrupted", graph.nodes("Person").count())
