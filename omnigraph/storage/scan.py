@@ -19,6 +19,9 @@ Ids = npt.NDArray[np.int64]
 ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"
 _DENSE = 6  # when more than one row in this many is wanted, a scan is quicker than a take
 _SMALL = 2_000
+# Lance reads ahead of a slow reader until this is full; its own choice is two gigabytes. A batch
+# that is larger than this still comes.
+_READ_AHEAD = 64 << 20
 
 
 def scan(
@@ -61,6 +64,7 @@ def batches(
             batch_size=size,
             batch_readahead=2,
             fragment_readahead=1,
+            io_buffer_size=_READ_AHEAD,
         )
     except OSError as error:
         raise storage_failure(error, effect="none") from error
