@@ -6,19 +6,24 @@ row ids and values and do not count as changed.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from .failures import storage_failure
+from .equality import same_rows
+from .failures import reported, storage_failure
+from .find import batches, read, take_bytes
 from .scan import ROW_ID
 from .table import Table
 
 _Ids = npt.NDArray[np.uint64]
+_PIECE = 8_192  # rows of both versions that are compared together
+_DENSE = 6  # when more than one row in this many is wanted, a scan is quicker than a take
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,52 @@ def read_changes(found: Difference, columns: Sequence[str]) -> tuple[pa.Table, p
     return _without_moves(before, after)
 
 
+def differing(found: Difference) -> tuple[_Ids, _Ids]:
+    """Row ids of the rows in which the versions differ: (in the old one, in the new one).
+
+    Row ids are compared first. Values are read only of rows that both have in other files, a piece
+    at a time: wide rows that were merely moved never fill the memory.
+    """
+    first, second = candidates(found)
+    both = np.intersect1d(first, second, assume_unique=True)
+    moved = both[same_at(found.old, both, found.new, both)]
+    return np.setdiff1d(first, moved), np.setdiff1d(second, moved)
+
+
+def same_at(old: Table, ours: _Ids, new: Table, theirs: _Ids) -> npt.NDArray[np.bool_]:
+    """Whether rows by row id are the same in two tables of the same columns, pair by pair."""
+    same = np.ones(len(ours), np.bool_)
+    for at in range(0, len(ours), _PIECE):
+        here = slice(at, at + _PIECE)
+        one, other = take_bytes(old, pa.array(ours[here])), take_bytes(new, pa.array(theirs[here]))
+        same[here] = same_rows(one, other)
+    return same
+
+
+def rows_at(table: Table, row_ids: _Ids) -> pa.Table:
+    """Whole rows by row id, in any order, blobs as bytes; a scan when most rows are asked for."""
+    if len(row_ids) * _DENSE < table.dataset.count_rows():
+        return take_bytes(table, pa.array(row_ids))
+    names, wanted = table.schema.names, pa.array(row_ids)
+    kept = [read(table, names, pc.scalar(False), places=True)]
+    kept += (
+        pa.table(one.filter(pc.is_in(one[ROW_ID], value_set=wanted)))
+        for one in batches(table, names, places=True)
+    )
+    return pa.concat_tables(kept).select(names)
+
+
+def candidates(found: Difference) -> tuple[_Ids, _Ids]:
+    """The row ids of fragments that only one version has, and of rows deleted in one only."""
+    with reported("none"):
+        lost, won = [_ids_of(found.old, found.gone)], [_ids_of(found.new, found.come)]
+        for pair in found.marked:
+            first, second = _row_ids(found.old, pair.old), _row_ids(found.new, pair.new)
+            lost.append(np.setdiff1d(first, second, assume_unique=True))
+            won.append(np.setdiff1d(second, first, assume_unique=True))
+    return np.concatenate(lost), np.concatenate(won)
+
+
 def _fragments(table: Table) -> dict[tuple[str, str], Any]:
     """Fragments by what they hold: data files and row ids, and what is deleted from them."""
     found = {}
@@ -115,7 +166,11 @@ def _read(table: Table, fragments: Sequence[Any], columns: Sequence[str]) -> pa.
 
 
 def _row_ids(table: Table, fragment: Any) -> _Ids:
-    found: _Ids = _read(table, [fragment], [])[ROW_ID].to_numpy()
+    return _ids_of(table, [fragment])
+
+
+def _ids_of(table: Table, fragments: Sequence[Any]) -> _Ids:
+    found: _Ids = _read(table, fragments, [])[ROW_ID].to_numpy()
     return found
 
 
@@ -134,11 +189,9 @@ def _without_moves(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Tabl
     _, mine, theirs = np.intersect1d(first, second, assume_unique=True, return_indices=True)
     if len(mine) == 0:
         return before, after
-    same = np.ones(len(mine), np.bool_)
-    for name in before.column_names:
-        if name != ROW_ID:
-            one, other = before[name].take(pa.array(mine)), after[name].take(pa.array(theirs))
-            same &= _equal(one.combine_chunks(), other.combine_chunks())
+    columns = [name for name in before.column_names if name != ROW_ID]
+    one = before.select(columns).take(pa.array(mine))
+    same = same_rows(one, after.select(columns).take(pa.array(theirs)))
     return _dropped(before, mine[same]), _dropped(after, theirs[same])
 
 
@@ -146,20 +199,3 @@ def _dropped(rows: pa.Table, places: npt.NDArray[np.intp]) -> pa.Table:
     kept = np.ones(rows.num_rows, np.bool_)
     kept[places] = False
     return rows.filter(pa.array(kept))
-
-
-def _equal(one: pa.Array, other: pa.Array) -> npt.NDArray[np.bool_]:
-    """Where two columns have the same value; null equals null, and NaN equals NaN."""
-    if pa.types.is_nested(one.type) or pa.types.is_floating(one.type):
-        return np.fromiter(_same_values(one, other), np.bool_, len(one))
-    import pyarrow.compute as pc
-
-    nulls = pc.and_(pc.is_null(one), pc.is_null(other))
-    found = pc.or_(nulls, pc.fill_null(pc.equal(one, other), False))
-    same: npt.NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
-    return same
-
-
-def _same_values(one: pa.Array, other: pa.Array) -> Iterator[bool]:
-    for at in range(len(one)):
-        yield one[at : at + 1].equals(other[at : at + 1]) or repr(one[at]) == repr(other[at])

@@ -1,0 +1,163 @@
+"""What changed between two snapshots, entity by entity, reading only where their tables differ.
+
+Tables of the same content id are never opened. Rows are matched by entity id, whatever their row
+ids are: those of two branches mean different things. Values are the same when their bytes are.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import ChangeSchemaBoundary
+from omnigraph.storage.arrow import PROPERTY_ID
+from omnigraph.storage.blobs import row_schema
+from omnigraph.storage.difference import candidates, compare, differing, rows_at, same_at
+from omnigraph.storage.equality import same_rows
+from omnigraph.storage.find import ROW_ID, read
+from omnigraph.storage.table import Table
+
+from .entities import TableChanges
+from .log import Log
+from .snapshot import Snapshot
+
+_Ids = npt.NDArray[np.uint64]
+Pair = tuple[Table | None, Table | None]
+
+
+def changed_keys(old: Snapshot, new: Snapshot) -> list[str]:
+    """The tables whose content differs, in order; nothing is read.
+
+    A table that only changed its name is called by the new one.
+    """
+    keys = {*old.tables, *new.tables} - {former_key(old, new, key) for key in new.tables}
+    return sorted(key for key in {*keys, *new.tables} if _content(old, new, key))
+
+
+def _content(old: Snapshot, new: Snapshot, key: str) -> bool:
+    was, now = old.tables.get(former_key(old, new, key)), new.tables.get(key)
+    return was is None or now is None or was.content_id != now.content_id
+
+
+def former_key(old: Snapshot, new: Snapshot, key: str) -> str:
+    """What a table of the new snapshot was called in the old one: its place is the same."""
+    now = new.tables.get(key)
+    if now is None or key in old.tables:
+        return key
+    return next((k for k, one in old.tables.items() if one.location == now.location), key)
+
+
+def diff_snapshots(
+    old: Snapshot, new: Snapshot, keys: Iterable[str] | None = None
+) -> Iterator[TableChanges]:
+    """The changes of every table that differs, or of some, one table after the other."""
+    for key in changed_keys(old, new) if keys is None else keys:
+        found = diff_table(old, new, key)
+        if not found.empty:
+            yield found
+
+
+def diff_table(
+    old: Snapshot, new: Snapshot, key: str, *, whole: bool = False, fit: bool = False
+) -> TableChanges:
+    """The changes of one table.
+
+    `whole` compares all rows by id, as a check on the quick way. A type with other properties is a
+    `ChangeSchemaBoundary`; with `fit` the old rows are given the new columns instead.
+    """
+    before = former_key(old, new, key)
+    was = old.table(before) if before in old.tables else None
+    now = new.table(key) if key in new.tables else None
+    if was is not None and now is not None and not fit and not _agree(was, now):
+        kind_name = key.partition(":")[2]
+        raise ChangeSchemaBoundary(graph_commit_id=new.commit_id, type_name=kind_name)
+    return diff_tables(key, was, now, whole=whole)
+
+
+def diff_tables(
+    key: str, old: Table | None, new: Table | None, *, whole: bool = False
+) -> TableChanges:
+    """The changes from one version of a table to another, or from or to nothing."""
+    shape = row_schema((new or old).schema)  # type: ignore[union-attr]
+    if old is None or new is None:
+        before = shape.empty_table() if old is None else read(old, old.schema.names)
+        after = shape.empty_table() if new is None else read(new, new.schema.names)
+        return matched(key, before, after, shape)
+    first, second = _differing(old, new, whole=whole)
+    before, after = rows_at(old, first), rows_at(new, second)
+    return matched(key, fitted(before, old.schema, new.schema), after, shape)
+
+
+def _differing(old: Table, new: Table, *, whole: bool) -> tuple[_Ids, _Ids]:
+    """The row ids of all rows that may differ; of unchanged rows nothing wide is read."""
+    plain = old.schema.names == new.schema.names
+    if old.location == new.location and not whole:
+        found = compare(old, new)
+        return differing(found) if plain else candidates(found)
+    return _by_id(old, new, plain=plain)
+
+
+def _by_id(old: Table, new: Table, *, plain: bool) -> tuple[_Ids, _Ids]:
+    """All rows of both, joined by entity id."""
+    was, now = (read(one, ["id"], places=True) for one in (old, new))
+    first, second = was[ROW_ID].to_numpy(), now[ROW_ID].to_numpy()
+    place = pc.index_in(was["id"].combine_chunks(), value_set=now["id"].combine_chunks())
+    mine = np.flatnonzero(pc.is_valid(place).to_numpy(zero_copy_only=False))
+    theirs = place.drop_null().to_numpy()
+    if not plain or not len(mine):
+        return first, second
+    same = same_at(old, first[mine], new, second[theirs])
+    return np.delete(first, mine[same]), np.delete(second, theirs[same])
+
+
+def matched(key: str, before: pa.Table, after: pa.Table, shape: pa.Schema) -> TableChanges:
+    """Rows of both states joined by entity id; a row that is the same in both is no change."""
+    before, after = before.cast(shape).sort_by("id"), after.cast(shape).sort_by("id")
+    first, second = before["id"].combine_chunks(), after["id"].combine_chunks()
+    gone = pc.invert(pc.is_in(first, value_set=second))
+    new = pc.invert(pc.is_in(second, value_set=first))
+    was, now = before.filter(pc.invert(gone)), after.filter(pc.invert(new))
+    differ = pa.array(~same_rows(was, now))
+    return TableChanges(
+        key, after.filter(new), was.filter(differ), now.filter(differ), before.filter(gone)
+    )
+
+
+def snapshot_of(near: Snapshot, log: Log, commit_id: str) -> Snapshot:
+    """What any commit of a log shows."""
+    if commit_id == near.commit_id:
+        return near
+    tables, schema = log.state_of(commit_id)
+    version = log.get(commit_id).manifest_version
+    return Snapshot(near.store, near.branch, commit_id, version, schema, tables, log, past=True)
+
+
+def _agree(old: Table, new: Table) -> bool:
+    """Whether two tables have the same properties, by identity and type; names may differ."""
+    return _properties(old.schema) == _properties(new.schema)
+
+
+def _properties(schema: pa.Schema) -> dict[bytes, str]:
+    return {_identity(one): str(one.type) for one in schema}
+
+
+def _identity(one: pa.Field) -> bytes:
+    found: bytes = (one.metadata or {}).get(PROPERTY_ID, one.name.encode())
+    return found
+
+
+def fitted(rows: pa.Table, old: pa.Schema, new: pa.Schema) -> pa.Table:
+    """Rows under the columns of another schema, by identity; what was not there is null."""
+    if old.names == new.names:
+        return rows
+    known = {_identity(one): one for one in old}
+    columns = {}
+    for one, plain in zip(new, row_schema(new), strict=True):
+        was = known.get(_identity(one))
+        if was is not None and was.type == one.type:
+            columns[one.name] = rows[was.name]
+        else:
+            columns[one.name] = pa.nulls(rows.num_rows, plain.type)
+    return pa.table(columns)

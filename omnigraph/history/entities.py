@@ -1,0 +1,146 @@
+"""Changed entities: what was, what is, and what of it differs.
+
+Owns the form in which changes are handed on, as aligned Arrow tables and as records. How they are
+found is not known here.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.storage.equality import same_values
+
+Op = Literal["insert", "update", "delete"]
+OPS: tuple[Op, ...] = ("insert", "update", "delete")
+_ENDS = ("src", "dst")
+_PIECE = 4_096  # rows that are turned into records together
+
+
+@dataclass(frozen=True, slots=True)
+class EntityChange:
+    """One entity in two states. `before` and `after` are its properties, None where it is absent.
+
+    `changed` are the names of what differs in an update; `src` and `dst` may be among them.
+    """
+
+    kind: str
+    type: str
+    id: str
+    op: Op
+    before: dict[str, Any] | None = None
+    after: dict[str, Any] | None = None
+    changed: tuple[str, ...] = ()
+    endpoints_before: dict[str, str] | None = None
+    endpoints_after: dict[str, str] | None = None
+
+    @property
+    def endpoints(self) -> dict[str, str] | None:
+        """The ends of an edge: as they are, or as they were when it is gone."""
+        return self.endpoints_after or self.endpoints_before
+
+
+@dataclass(frozen=True)
+class TableChanges:
+    """The changes of one type, each table sorted by id; `before` and `after` are aligned."""
+
+    key: str
+    inserted: pa.Table
+    before: pa.Table
+    after: pa.Table
+    deleted: pa.Table
+
+    @property
+    def total(self) -> int:
+        """How many entities changed."""
+        return int(self.inserted.num_rows + self.after.num_rows + self.deleted.num_rows)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing changed."""
+        return self.total == 0
+
+    @cached_property
+    def counts(self) -> dict[Op, int]:
+        """How many entities changed in which way."""
+        tables = (self.inserted, self.after, self.deleted)
+        return {op: one.num_rows for op, one in zip(OPS, tables, strict=True)}
+
+    def only(self, ops: Sequence[str]) -> "TableChanges":
+        """Without the changes of other kinds."""
+        kept = {op: slice(None) if op in ops else slice(0) for op in OPS}
+        update = kept["update"]
+        return TableChanges(
+            self.key,
+            self.inserted[kept["insert"]],
+            self.before[update],
+            self.after[update],
+            self.deleted[kept["delete"]],
+        )
+
+    def records(self) -> Iterator[EntityChange]:
+        """The changes one by one, by id; a few thousand rows become records at a time."""
+        found = (self._inserts(), self._updates(), self._deletes())
+        yield from _merged([iter(one) for one in found])
+
+    def _inserts(self) -> Iterator[EntityChange]:
+        for row in _rows(self.inserted):
+            yield _change(self.key, "insert", None, row)
+
+    def _deletes(self) -> Iterator[EntityChange]:
+        for row in _rows(self.deleted):
+            yield _change(self.key, "delete", row, None)
+
+    def _updates(self) -> Iterator[EntityChange]:
+        names = changed_columns(self.before, self.after)
+        pairs = zip(_rows(self.before), _rows(self.after), names, strict=True)
+        for before, after, changed in pairs:
+            yield _change(self.key, "update", before, after, changed)
+
+
+def changed_columns(before: pa.Table, after: pa.Table) -> list[tuple[str, ...]]:
+    """Of each pair of aligned rows, the names of the columns that differ."""
+    found: list[list[str]] = [[] for _ in range(before.num_rows)]
+    for name in before.column_names:
+        for at in np.flatnonzero(~same_values(before[name], after[name])):
+            found[int(at)].append(name)
+    return [tuple(one) for one in found]
+
+
+def _merged(parts: list[Iterator[EntityChange]]) -> Iterator[EntityChange]:
+    """Sorted parts as one sorted sequence; the order is that of UTF-8, as Arrow sorts."""
+    from heapq import merge
+
+    ranks = {op: at for at, op in enumerate(OPS)}
+    return merge(*parts, key=lambda one: (one.id.encode(), ranks[one.op]))
+
+
+def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    for batch in table.to_batches(max_chunksize=_PIECE):
+        yield from batch.to_pylist()
+
+
+def _change(
+    key: str,
+    op: Op,
+    before: dict[str, Any] | None,
+    after: dict[str, Any] | None,
+    changed: tuple[str, ...] = (),
+) -> EntityChange:
+    kind, _, name = key.partition(":")
+    entity = (after or before or {})["id"]
+    images = _properties(before, kind), _properties(after, kind)
+    ends = (_ends(before), _ends(after)) if kind == "edge" else (None, None)
+    return EntityChange(kind, name, entity, op, *images, changed, *ends)
+
+
+def _properties(row: dict[str, Any] | None, kind: str) -> dict[str, Any] | None:
+    hidden = ("id", *_ENDS) if kind == "edge" else ("id",)
+    return None if row is None else {n: v for n, v in row.items() if n not in hidden}
+
+
+def _ends(row: dict[str, Any] | None) -> dict[str, str] | None:
+    return None if row is None else {name: row[name] for name in _ENDS}
