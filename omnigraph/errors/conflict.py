@@ -1,13 +1,18 @@
 """Errors of requests that contradict the state or the history of a graph."""
 # ruff: noqa: N818 - a name says what happened, as the documentation of the service does
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
 from importlib import import_module
+from math import isfinite
 from typing import Any
 
 from omnigraph.errors.root import ClientError, Conflict
 
+_MEMBERS = ("entity_kind", "type_name", "entity_id", "kind", "message", "base", "ours", "theirs")
 _PREVIEW = 3  # conflicts named in the message; the others are counted
 
 
@@ -143,6 +148,19 @@ class SchemaApplyDisabled(Conflict):
     extended_exit_code = 1
 
 
+class SchemaMismatch(Conflict):
+    """Two branches have different schemas, so their data cannot be put together.
+
+    >>> print(SchemaMismatch(source="dev", target="main").message)
+    the schemas of branches 'dev' and 'main' differ
+    """
+
+    sentence = "the schemas of branches '{source}' and '{target}' differ"
+    hint = "apply the same changes, in the same order, to the schema of the other branch first"
+    source: str | None = None
+    target: str | None = None
+
+
 class ChangeDiffRefused(Conflict):
     """The two states cannot be compared.
 
@@ -230,13 +248,21 @@ class BlobPreconditionFailed(ClientError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class EntityConflict:
-    """One entity that a merge cannot decide."""
+    """One entity that a merge cannot decide.
+
+    `base`, `ours` and `theirs` are its values in the common ancestor, on the target and on what is
+    merged, None where it is absent; `changed` are the properties that contradict each other.
+    """
 
     entity_kind: str
     type_name: str
     entity_id: str | None
     kind: str
     message: str = ""
+    base: Mapping[str, Any] | None = field(default=None, compare=False)
+    ours: Mapping[str, Any] | None = field(default=None, compare=False)
+    theirs: Mapping[str, Any] | None = field(default=None, compare=False)
+    changed: tuple[str, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         name = f", entity id '{self.entity_id}'" if self.entity_id is not None else ""
@@ -244,7 +270,9 @@ class EntityConflict:
 
     def to_json(self) -> dict[str, Any]:
         """The members of one entry of `merge_conflicts`."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        facts = {name: getattr(self, name) for name in _MEMBERS}
+        facts["changed"] = list(self.changed) or None
+        return {name: plain_value(v) for name, v in facts.items() if v is not None}
 
 
 class MergeConflict(Conflict):
@@ -259,7 +287,10 @@ class MergeConflict(Conflict):
     retryable = "fresh"
     prefix = "merge conflicts: "
     wire_facts = ("merge_conflicts",)
-    hint = "resolve the entities on one of the branches, then merge again"
+    hint = (
+        "look at them with dry_run=True (--dry-run), then merge with strategy='ours' or 'theirs'"
+        " (--strategy), also by kind or type; or change the entities on one branch and merge again"
+    )
     conflicts: list[EntityConflict]
 
     def __init__(
@@ -283,9 +314,7 @@ class MergeConflict(Conflict):
         """The conflicts as an Arrow table."""
         # Looked up by name: the languages raise errors too and must not depend on Arrow.
         pa = import_module("pyarrow")
-        names = ("entity_kind", "type_name", "entity_id", "kind", "message")
-        columns = [pa.array([getattr(c, n) for c in self.conflicts], pa.string()) for n in names]
-        return pa.table(columns, names=list(names))
+        return conflict_table(self.conflicts, pa)
 
     def _repr_html_(self) -> str:
         from html import escape  # only notebooks need it
@@ -295,6 +324,34 @@ class MergeConflict(Conflict):
         cells = [[escape(str(getattr(c, n) or "")) for n in names] for c in self.conflicts]
         rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
         return f"<p>{escape(self.message)}</p><table><tr>{head}</tr>{rows}</table>"
+
+
+def conflict_table(conflicts: Sequence[EntityConflict], pa: Any) -> Any:
+    """Conflicts as an Arrow table, a row each; values as JSON text."""
+    rows = [one.to_json() for one in conflicts]
+    columns = [pa.array([row.get(name) for row in rows], pa.string()) for name in _MEMBERS[:5]]
+    for name in _MEMBERS[5:]:
+        told = [None if row.get(name) is None else json.dumps(row[name]) for row in rows]
+        columns.append(pa.array(told, pa.string()))
+    columns.append(pa.array([list(one.changed) for one in conflicts], pa.list_(pa.string())))
+    return pa.table(columns, names=[*_MEMBERS, "changed"])
+
+
+def plain_value(value: Any) -> Any:
+    """A value as JSON has it.
+
+    >>> plain_value({"at": date(2024, 1, 31), "x": [1.5, float("inf")]})
+    {'at': '2024-01-31', 'x': [1.5, 'inf']}
+    """
+    if isinstance(value, Mapping):
+        return {name: plain_value(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_value(one) for one in value]
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def split_type_key(type_key: str | None) -> dict[str, Any]:
