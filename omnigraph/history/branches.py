@@ -4,7 +4,7 @@ A branch is its own manifest dataset plus a name. Creation goes through an inten
 states that a collector could be about to remove; deletion closes the manifest before the name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -16,6 +16,7 @@ from omnigraph.errors import (
     ConcurrentCommit,
     InputError,
     InternalError,
+    NotFound,
 )
 from omnigraph.storage import layout
 from omnigraph.storage.cell import LostSwap, UnsureSwap, UnsyncedError
@@ -47,6 +48,9 @@ _FORK_ATTEMPTS = 4
 _PARTS = ("json", "verdict")  # of an intent that is over as soon as its owner is
 
 
+TAG = "tag_create"
+CREATIONS = ("branch_create", TAG)  # operations whose intent makes a manifest and names it
+Intend = Callable[[str], Intent]  # the intent of a creation, given the commit that it starts from
 def list_branches(store: Store) -> list[str]:
     """The names of all branches, `main` included: one listing.
 
@@ -92,23 +96,35 @@ def create_branch(
     text = names.check_new(name)
     with reported("none"):
         number = _free_number(store, text)
-        intent, state = _armed(store, text, source, commit_id, actor)
-    line = line_of(store, text, _created(intent))
+        intent, state = armed(
+            store, source, commit_id, lambda base: _intent(text, source, base, actor)
+        )
+    return carry_out(store, intent, state, number)
+
+
+def carry_out(store: Store, intent: Intent, state: State, number: int) -> Line:
+    """Ask for the verdict, then make what an intent creates, or find it made by another."""
+    line = line_of(store, intent.facts["name"], _created(intent))
     with undecided():
         if intents.decide(store, intent, "publish") != "publish":
-            return _made_by_another(store, line)
-        _carry_out(store, intent, line, state, number)
+            return _made_by_another(store, line, place_of(intent))
+        _make(store, intent, line, state, number)
     return line
 
 
-def _carry_out(store: Store, intent: Intent, line: Line, state: State, number: int) -> None:
+def place_of(intent: Intent) -> str:
+    """Where the name of what an intent creates stands."""
+    return layout.TAGS if intent.operation == TAG else layout.REFS
+
+
+def _make(store: Store, intent: Intent, line: Line, state: State, number: int) -> None:
     """Write the manifest, take the name; the intent goes when it is known what came of it."""
     naming = False
     try:
         line.advance(_write_manifest(store, intent, state))
         naming = True
         take_name(store, intent, number)
-    except (AlreadyExists, BranchNotFound):
+    except (AlreadyExists, NotFound):
         intents.retire(store, intent, _PARTS)
         raise
     except BaseException:
@@ -118,12 +134,12 @@ def _carry_out(store: Store, intent: Intent, line: Line, state: State, number: i
     intents.retire(store, intent, _PARTS)
 
 
-def _made_by_another(store: Store, line: Line) -> Line:
+def _made_by_another(store: Store, line: Line, place: str) -> Line:
     """The intent is over, or to be discarded: the name tells whether somebody finished it."""
-    with suppress(BranchNotFound):
-        if refs.find_ref(store, line.name).ulid == line.ulid:
+    with suppress(NotFound):
+        if refs.find_ref(store, line.name, place).ulid == line.ulid:
             return line
-    raise ConcurrentCommit(f"the creation of branch '{line.name}' took too long and was discarded")
+    raise ConcurrentCommit(f"the creation of '{line.name}' took too long and was discarded")
 
 
 def _write_manifest(store: Store, intent: Intent, state: State) -> Opened:
@@ -153,7 +169,7 @@ def finish_create(store: Store, intent: Intent, state: State, number: int) -> No
     there = manifest_exists(store, _created(intent))
     made = _made(store, intent) if there else _write_manifest(store, intent, state)
     if made.state.head.closed:
-        raise BranchNotFound(f"branch '{intent.facts['name']}' was deleted since")
+        raise BranchNotFound(f"'{intent.facts['name']}' was deleted since")
     take_name(store, intent, number)
 
 
@@ -165,7 +181,10 @@ def forked(intent: Intent, state: State) -> State:
 def take_name(store: Store, intent: Intent, number: int) -> None:
     """Name a manifest that is written; whoever was cut off before leaves garbage only."""
     name, parent, fork = intent.facts["name"], intent.branch, intent.base_commit
-    ref = Ref(name, _created(intent), number, parent, fork)
+    ref = Ref(name, _created(intent), number, parent, fork, place_of(intent))
+    if intent.operation == TAG:
+        _take_tag(store, ref, intent)
+        return
     numbers = refs.take(store, ref)
     try:
         names.check_disjoint(name, _others(store, name, numbers))
@@ -178,6 +197,21 @@ def take_name(store: Store, intent: Intent, number: int) -> None:
 
 def _free_number(store: Store, name: str) -> int:
     """The number under which a name can be taken; what a cut-off deletion left is closed first."""
+def _take_tag(store: Store, ref: Ref, intent: Intent) -> None:
+    """Open the name of a tag, with who made it and why; tags stand beside one another as they like.
+
+    Asks for the highest number again before it says yes.
+    """
+    told = {
+        "created_at": intent.created_at,
+        "actor_id": intent.actor,
+        "message": intent.message,
+    }
+    refs.claim(store, ref, told)
+    if refs.highest_number(store, ref.name, ref.place) != ref.number:
+        raise refs.missing(ref.name, ref.place)
+
+
     numbers = refs.list_numbers(store)
     number = numbers.get(name, 0)
     names.check_disjoint(name, _others(store, name, numbers))
@@ -209,13 +243,13 @@ def _created(intent: Intent) -> str:
     return intent.creates
 
 
-def _armed(
-    store: Store, name: str, source: Line, commit_id: str | None, actor: str | None
+def armed(
+    store: Store, source: Line, commit_id: str | None, intend: Intend
 ) -> tuple[Intent, State]:
     """An intent that stands, and the state that it protects, although the source may move on."""
     for tries in range(_FORK_ATTEMPTS):
         base = source.base()
-        intent = _intent(name, source, commit_id or base.state.head.commit_id, actor)
+        intent = intend(commit_id or base.state.head.commit_id)
         intents.arm(store, intent)
         # A source that never rests is forked where it was: what the intent names is still there.
         past = commit_id is not None or tries == _FORK_ATTEMPTS - 1
@@ -250,14 +284,14 @@ def _guarded(
         newest = source.refresh()
         if newest.state.head.closed:
             raise BranchNotFound(f"no branch '{source.name}'", branch=source.name)
+        state = newest.state
         if historical:
-            past = past_state(store, newest.state, intent.base_commit)
-            for one in past.tables.values():
-                store.open(one.location, one.lance_version)
-            return past
-        if newest.state.head != base.state.head:
+            state = past_state(store, newest.state, intent.base_commit)
+            check_kept(store, state, intent.base_commit)
+            newest = source.refresh()  # what a deleted branch named is nobody's any more
+        if not historical and state.head != base.state.head:
             raise _MovedError
-        return newest.state
+        return state
     except BaseException:
         if intents.decide(store, intent, "discard") == "discard":
             intents.retire(store, intent, _PARTS)
@@ -281,13 +315,16 @@ def delete_branch(store: Store, name: str, *, bound: str | None = None) -> None:
         raise InputError("'main' cannot be deleted", reason="main is the default line")
     if text == bound:
         raise BranchBusy(f"this handle is on branch '{text}'", branch=text)
-    ref = refs.find_ref(store, text)
-    line = line_of(store, text, ref.ulid)
-    already = _close(store, line)
+    close_ref(store, refs.find_ref(store, text))
+
+
+def close_ref(store: Store, ref: Ref) -> None:
+    """Close what a name leads to, then the name; who comes second hears that it is gone."""
+    already = _close(store, line_of(store, ref.name, ref.ulid))
     with undecided():
         refs.release(store, ref)
     if already:
-        raise BranchNotFound(f"no branch '{text}'", branch=text)
+        raise refs.missing(ref.name, ref.place)
 
 
 def _close(store: Store, line: Line) -> bool:

@@ -1,4 +1,4 @@
-"""A copy of a whole graph: every branch and its history, while others write.
+"""A copy of a whole graph: every branch and tag with its history, while others write.
 
 Each branch is copied as it was at one moment. States are read first and their files listed after
 that; then the copy is proved to hold all that they name. What makes it readable, the manifest of
@@ -50,6 +50,7 @@ class _Captured:
     name: str
     opened: Opened
     ref: str | None = None
+    tag: bool = False
 
 
 def copy_graph(
@@ -73,7 +74,7 @@ def copy_graph(
         carrying.forget_names({one.ref for one in branches})
         if carrying.data() and carrying.proved(branches) and carrying.states(branches):
             target.objects.remove(layout.CLAIM)
-            names = tuple(sorted(one.name for one in branches))
+            names = tuple(sorted(one.name for one in branches if not one.tag))
             return Copied(names, len(carrying.sizes), sum(carrying.sizes.values()))
     raise ConcurrentCommit(
         f"files of {source.root.uri} kept vanishing; the copy cannot be opened",
@@ -92,25 +93,27 @@ def _check_target(source: Store, target: Store) -> None:
 
 
 def _capture(source: Store) -> list[_Captured]:
-    """Every live branch as it is now; main is the last."""
+    """Every tag and live branch as it is now; main is the last."""
     found: list[_Captured] = []
-    for name, number in refs.list_numbers(source).items():
-        if number % 2:
-            found += _branch(source, name, number)
+    for place in (layout.TAGS, layout.REFS):
+        for name, number in refs.list_numbers(source, place).items():
+            if number % 2:
+                found += _named(source, name, number, place)
     return [*found, _Captured(layout.MAIN, read_manifest(source))]
 
 
-def _branch(source: Store, name: str, number: int) -> list[_Captured]:
-    ref = refs.read_ref(source, name, number)
+def _named(source: Store, name: str, number: int, place: str) -> list[_Captured]:
+    ref = refs.read_ref(source, name, number, place)
     if ref is None:
         return []
     try:
         opened = read_manifest(source, ref.ulid)
     except GraphNotInitialized:  # deleted, and cleaned up, since it was listed
         return []
-    return (
-        [] if opened.state.head.closed else [_Captured(name, opened, layout.ref_name(name, number))]
-    )
+    if opened.state.head.closed:
+        return []
+    named_by = layout.ref_name(name, number, place)
+    return [_Captured(name, opened, named_by, place == layout.TAGS)]
 
 
 def _damaged(source: Store, names: Sequence[str]) -> StorageError:
@@ -133,7 +136,7 @@ class _Carrying:
 
     def forget_names(self, kept: Set[str | None]) -> None:
         """Remove names that an earlier attempt carried, of branches that are not there any more."""
-        for name in [one for one in self.sizes if one.startswith(f"{layout.REFS}/")]:
+        for name in [one for one in self.sizes if one.startswith("_refs/")]:
             if name not in kept:
                 self._drop(name)
 

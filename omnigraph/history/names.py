@@ -1,4 +1,4 @@
-"""What a branch may be called.
+"""What a branch or a tag may be called.
 
 Pure rules; nothing here reads or writes. Live names are disjoint as paths: `review` and `review/a`
 cannot both exist.
@@ -13,7 +13,7 @@ from omnigraph.storage.layout import MAIN
 _NAME = re.compile(r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*")
 
 
-def clean(name: str) -> str:
+def clean(name: str, kind: str = "branch") -> str:
     """The name without white space around it; empty is refused, `main` is itself.
 
     >>> clean("  review/a ")
@@ -21,18 +21,18 @@ def clean(name: str) -> str:
     """
     text = name.strip()
     if not text:
-        raise InputError("a branch needs a name", reason="empty branch name")
+        raise InputError(f"a {kind} needs a name", reason=f"empty {kind} name")
     return text
 
 
-def check_new(name: str) -> str:
-    """A name that a new branch may have, whatever exists already."""
-    text = clean(name)
+def check_new(name: str, kind: str = "branch") -> str:
+    """A name that a new branch or tag may have, whatever exists already."""
+    text = clean(name, kind)
     if text == MAIN:
         raise InputError("'main' is always there and cannot be created", reason="reserved name")
     reason = _fault(text)
     if reason is not None:
-        raise InputError(f"'{text}' cannot name a branch: {reason}", reason=reason)
+        raise InputError(f"'{text}' cannot name a {kind}: {reason}", reason=reason)
     return text
 
 

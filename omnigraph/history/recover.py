@@ -14,7 +14,6 @@ from typing import Any
 from omnigraph import ids
 from omnigraph.errors import (
     AlreadyExists,
-    BranchNotFound,
     ClientError,
     GraphNotInitialized,
     NotFound,
@@ -27,7 +26,7 @@ from omnigraph.storage.torn import TornError
 from . import intent as intents
 from . import refs
 from .audit import Outcome, record
-from .branches import finish_create, past_state
+from .branches import CREATIONS, finish_create, past_state, place_of
 from .confirmed import plan_from_json
 from .intent import Intent, Pending
 from .line import Line, line_of
@@ -40,7 +39,7 @@ from .state import State
 UNFINISHED = timedelta(hours=1)  # after which a file that never got its name goes
 # Where control objects are written; the root itself holds only claims. Files of tables, pieces of
 # the log and schemas are many, and what was left there is the collector's.
-_WRITTEN = ("", layout.INTENTS, layout.REFS, layout.AUDIT)
+_WRITTEN = ("", layout.INTENTS, layout.REFS, layout.TAGS, layout.AUDIT)
 INTERVAL = 5.0  # seconds between two looks of one process at one root
 _looked: dict[str, float] = {}
 _looking: set[str] = set()
@@ -117,7 +116,7 @@ def _settle(store: Store, one: Pending) -> Outcome | None:
         outcome = record(store, one.intent, "discarded")
         intents.retire(store, one.intent)
         return outcome
-    if one.intent.operation == "branch_create":
+    if one.intent.operation in CREATIONS:
         return _finish_creation(store, one.intent)
     return _finish_publish(store, one.intent)
 
@@ -165,7 +164,7 @@ def _read_plan(intent: Intent, facts: Mapping[str, Any], txn: WriteTxn) -> Publi
 
 def _finish_creation(store: Store, intent: Intent) -> Outcome | None:
     # The number before the look: who deletes closes the branch first and takes a number after.
-    number = refs.highest_number(store, intent.facts["name"])
+    number = refs.highest_number(store, intent.facts["name"], place_of(intent))
     if _deleted(store, intent):  # made, named and deleted since: the name must not come back
         intents.retire(store, intent)
         return None
@@ -193,7 +192,7 @@ def _deleted(store: Store, intent: Intent) -> bool:
 def _take(store: Store, intent: Intent, state: State, number: int) -> bool:
     try:
         finish_create(store, intent, state, number)
-    except (AlreadyExists, BranchNotFound):
+    except (AlreadyExists, NotFound):
         return False
     return True
 

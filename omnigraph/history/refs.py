@@ -1,4 +1,4 @@
-"""Branch names: numbered objects, of which the highest is the ref.
+"""Names of branches and tags: numbered objects, of which the highest is the ref.
 
 Odd numbers open a name, even numbers close it; none is ever replaced, so that a late request of a
 deleted branch cannot touch its successor. A branch itself is its manifest, named by a ULID.
@@ -6,30 +6,32 @@ deleted branch cannot touch its successor. A branch itself is its manifest, name
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from omnigraph.errors import AlreadyExists, BranchNotFound, StorageError
+from omnigraph.errors import AlreadyExists, BranchNotFound, NotFound, StorageError
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """An open branch name. `number` is that of its object; main has none."""
+    """An open name. `number` is that of its object; main has none. `place` tells tags apart."""
 
     name: str
     ulid: str
     number: int = 0
     parent: str | None = None
     fork_commit: str | None = None
+    place: str = layout.REFS
 
 
 MAIN_REF = Ref(layout.MAIN, layout.MAIN)
 
 
-def list_numbers(store: Store) -> dict[str, int]:
-    """The highest number of every branch name that was ever used: one listing."""
+def list_numbers(store: Store, place: str = layout.REFS) -> dict[str, int]:
+    """The highest number of every name that was ever used: one listing."""
     highest: dict[str, int] = {}
-    for name, number in _listed(store, layout.REFS):
+    for name, number in _listed(store, place, place):
         highest[name] = max(number, highest.get(name, 0))
     return highest
 
@@ -39,39 +41,57 @@ def open_names(numbers: Mapping[str, int]) -> list[str]:
     return sorted([layout.MAIN, *(name for name, number in numbers.items() if number % 2)])
 
 
-def find_ref(store: Store, name: str) -> Ref:
-    """The ref of an open branch: one listing and one read; unknown is `BranchNotFound`."""
-    if name == layout.MAIN:
+def find_ref(store: Store, name: str, place: str = layout.REFS) -> Ref:
+    """The ref of an open name: one listing and one read; unknown is a `NotFound`."""
+    if name == layout.MAIN and place == layout.REFS:
         return MAIN_REF
-    number = highest_number(store, name)
-    found = read_ref(store, name, number) if number % 2 else None
+    number = highest_number(store, name, place)
+    found = read_ref(store, name, number, place) if number % 2 else None
     if found is None:
-        raise BranchNotFound(f"no branch '{name}'", branch=name)
+        raise missing(name, place)
     return found
 
 
-def read_ref(store: Store, name: str, number: int) -> Ref | None:
+def read_ref(store: Store, name: str, number: int, place: str = layout.REFS) -> Ref | None:
     """What one object of a name says; None when it is not there, damage is told."""
-    facts = store.objects.read_json(layout.ref_name(name, number))
+    facts = store.objects.read_json(layout.ref_name(name, number, place))
     if facts is None:
         return None
     try:
-        return Ref(name, facts["ulid"], number, facts["parent"], facts["fork_commit"])
+        return Ref(name, facts["ulid"], number, facts["parent"], facts["fork_commit"], place)
     except KeyError as error:
-        message = f"the name of branch '{name}' is damaged; nothing was changed"
-        hint = f"restore {layout.ref_name(name, number)} from a copy"
+        message = f"the name of {_kind(place)} '{name}' is damaged; nothing was changed"
+        hint = f"restore {layout.ref_name(name, number, place)} from a copy"
         raise StorageError(message, kind="permanent", effect="none", hint=hint) from error
 
 
-def highest_number(store: Store, name: str) -> int:
+def highest_number(store: Store, name: str, place: str = layout.REFS) -> int:
     """The highest number of one name, 0 when it was never used."""
-    directory = layout.ref_name(name, 0).rpartition("/")[0]
-    return max((number for _, number in _listed(store, directory)), default=0)
+    directory = layout.ref_name(name, 0, place).rpartition("/")[0]
+    return max((number for _, number in _listed(store, directory, place)), default=0)
 
 
-def _listed(store: Store, place: str) -> list[tuple[str, int]]:
+def missing(name: str, place: str = layout.REFS) -> NotFound:
+    """The error of a name that is not open."""
+    if place == layout.REFS:
+        return BranchNotFound(f"no branch '{name}'", branch=name)
+    return NotFound(f"no tag '{name}'", what=f"tag '{name}'")
+
+
+def _taken(name: str, place: str) -> AlreadyExists:
+    message = f"{_kind(place)} '{name}' already exists"
+    if place == layout.REFS:
+        return AlreadyExists(message, branch=name)
+    return AlreadyExists(message, what=f"tag '{name}'")
+
+
+def _kind(place: str) -> str:
+    return "branch" if place == layout.REFS else "tag"
+
+
+def _listed(store: Store, directory: str, place: str) -> list[tuple[str, int]]:
     """Names and numbers; files that somebody else put there are passed over."""
-    found = (layout.parse_ref_name(one.name) for one in store.objects.list(place))
+    found = (layout.parse_ref_name(one.name, place) for one in store.objects.list(directory))
     return [one for one in found if one is not None]
 
 
@@ -80,17 +100,22 @@ def take(store: Store, ref: Ref) -> dict[str, int]:
 
     Asks for the highest numbers again before it says yes, and gives them.
     """
-    facts = {"ulid": ref.ulid, "parent": ref.parent, "fork_commit": ref.fork_commit}
-    name = layout.ref_name(ref.name, ref.number)
-    if not store.objects.create_json(name, {**facts, "nonce": ref.ulid}):
-        raise AlreadyExists(f"branch '{ref.name}' already exists", branch=ref.name)
+    claim(store, ref)
     numbers = list_numbers(store)
     if numbers.get(ref.name) != ref.number:
         raise BranchNotFound(f"branch '{ref.name}' was deleted at once", branch=ref.name)
     return numbers
 
 
+def claim(store: Store, ref: Ref, told: Mapping[str, Any] | None = None) -> None:
+    """Write the object that opens a name; what else is `told` stands in it."""
+    facts = {"ulid": ref.ulid, "parent": ref.parent, "fork_commit": ref.fork_commit}
+    name = layout.ref_name(ref.name, ref.number, ref.place)
+    if not store.objects.create_json(name, {**(told or {}), **facts, "nonce": ref.ulid}):
+        raise _taken(ref.name, ref.place)
+
+
 def release(store: Store, ref: Ref) -> None:
     """Close a name, whoever comes first: the object says which branch it closed."""
-    name = layout.ref_name(ref.name, ref.number + 1)
+    name = layout.ref_name(ref.name, ref.number + 1, ref.place)
     store.objects.create_json(name, {"deleted": ref.ulid, "nonce": f"deleted-{ref.ulid}"})

@@ -15,13 +15,14 @@ SCHEMAS = "_schemas"
 INTENTS = "__recovery"
 AUDIT = "_audit"
 ASIDE = "_aside"
+GC = "__gc"
 CLAIM = "__init_claim.json"
 PROBE = "__create_if_absent_probe_"
 MAIN = "main"
 
 STAMP_KEY = "omnigraph:internal_schema_version"
 STAMP = 100
-_REF = re.compile(rf"{REFS}/([^/]+)/([0-9]{{10}})\.json")
+_REF = re.compile(r"([^/]+)/([0-9]{10})\.json")
 
 
 def fnv1a64(text: str) -> str:
@@ -51,23 +52,23 @@ def manifest_directory(branch_ulid: str) -> str:
     return MANIFEST if branch_ulid == MAIN else f"{BRANCHES}/{branch_ulid}"
 
 
-def ref_name(branch: str, number: int) -> str:
-    """The n-th ref object of a branch name: odd is open, even is deleted.
+def ref_name(name: str, number: int, place: str = REFS) -> str:
+    """The n-th ref object of a name, of a branch or a tag: odd is open, even is deleted.
 
     >>> ref_name("review/a", 3)
     '_refs/branches/review%2Fa/0000000003.json'
     """
-    return f"{REFS}/{quote(branch, safe='')}/{number:010d}.json"
+    return f"{place}/{quote(name, safe='')}/{number:010d}.json"
 
 
-def parse_ref_name(name: str) -> tuple[str, int] | None:
-    """The branch and the number of a ref object; None for a file that others put there.
+def parse_ref_name(name: str, place: str = REFS) -> tuple[str, int] | None:
+    """The name and the number of a ref object; None for a file that others put there.
 
     >>> parse_ref_name("_refs/branches/review%2Fa/0000000003.json")
     ('review/a', 3)
     >>> parse_ref_name("_refs/branches/.DS_Store")
     """
-    found = _REF.fullmatch(name)
+    found = _REF.fullmatch(name.removeprefix(f"{place}/"))
     return (unquote(found[1]), int(found[2])) if found else None
 
 
@@ -79,6 +80,11 @@ def chunk_name(digest: str, ulid: str) -> str:
 def schema_name(digest: str, ulid: str) -> str:
     """A schema object; the digest verifies, the ULID makes the name new."""
     return f"{SCHEMAS}/{digest}-{ulid}"
+
+
+def gc_name(run: str, part: str) -> str:
+    """A file of a run of the collector: `condemned` or `sweep`."""
+    return f"{GC}/{run}.{part}"
 
 
 def intent_name(ulid: str, part: str = "json") -> str:

@@ -1,0 +1,147 @@
+"""Tags: names for single commits that stay readable whatever happens to branches.
+
+A tag is made like a branch: a manifest of its own behind a numbered name. It is never published
+to again; deleting it closes its manifest, so that a cut-off creation cannot bring it back.
+"""
+
+from dataclasses import dataclass
+
+from omnigraph import ids
+from omnigraph.errors import AlreadyExists
+from omnigraph.storage import layout
+from omnigraph.storage.failures import reported
+from omnigraph.storage.store import Store
+
+from . import branches, names, refs
+from .intent import Intent
+from .line import Line
+from .log import Log
+from .manifest import Opened, read_manifest
+from .refs import Ref
+from .snapshot import Snapshot, find_commit
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A named commit: the branch it was found on, who named it, when and why."""
+
+    name: str
+    commit_id: str
+    branch: str | None
+    ulid: str
+    created_at: int = 0
+    actor: str | None = None
+    message: str | None = None
+
+
+def create_tag(
+    store: Store,
+    name: str,
+    source: Line,
+    *,
+    commit_id: str | None = None,
+    actor: str | None = None,
+    message: str | None = None,
+) -> Tag:
+    """Name the head of a branch, or a past commit of any branch.
+
+    A commit whose state cleanup has taken is `HistoryReclaimed`.
+    """
+    text = names.check_new(name, "tag")
+    with reported("none"):
+        number = _free_number(store, text)
+        if commit_id is not None:
+            source = find_commit(store, source, commit_id)[0]
+
+        def intend(base: str) -> Intent:
+            return _intent(text, source, base, actor, message)
+
+        intent, state = branches.armed(store, source, commit_id, intend)
+    line = branches.carry_out(store, intent, state, number)
+    created = intent.created_at
+    return Tag(text, intent.base_commit, source.name, line.ulid, created, actor, message)
+
+
+def list_tags(store: Store) -> list[Tag]:
+    """All tags by name: one listing, and one read for each."""
+    numbers = refs.list_numbers(store, layout.TAGS)
+    found = [_read(store, name, number) for name, number in numbers.items() if number % 2]
+    return sorted((one for one in found if one is not None), key=lambda one: one.name)
+
+
+def find_tag(store: Store, name: str) -> Tag:
+    """One tag by name; unknown is `NotFound`."""
+    text = names.clean(name, "tag")
+    number = refs.highest_number(store, text, layout.TAGS)
+    found = _read(store, text, number) if number % 2 else None
+    if found is None:
+        raise refs.missing(text, layout.TAGS)
+    return found
+
+
+def open_tag(store: Store, name: str) -> Snapshot:
+    """What a tag shows; what it names is never taken by a cleanup."""
+    ref = refs.find_ref(store, names.clean(name, "tag"), layout.TAGS)
+    opened = _opened(store, ref)
+    head, state = opened.state.head.commit_id, opened.state
+    log = Log(store, state)
+    version = log.get(head).manifest_version
+    branch = ref.parent or layout.MAIN
+    return Snapshot(store, branch, head, version, state.schema, dict(state.tables), log)
+
+
+def delete_tag(store: Store, name: str) -> None:
+    """Take a name away; the commit stays as long as branches, other tags or its age keep it."""
+    branches.close_ref(store, refs.find_ref(store, names.clean(name, "tag"), layout.TAGS))
+
+
+def _opened(store: Store, ref: Ref) -> Opened:
+    """The state behind a name; what a cut-off deletion left is closed."""
+    opened = read_manifest(store, ref.ulid)
+    if opened.state.head.closed:
+        if not store.effects.read_only:
+            refs.release(store, ref)
+        raise refs.missing(ref.name, ref.place)
+    return opened
+
+
+def _free_number(store: Store, name: str) -> int:
+    """The number under which a name can be taken; what a cut-off deletion left is closed first."""
+    number = refs.highest_number(store, name, layout.TAGS)
+    if number % 2 and _stands(store, name, number):
+        raise AlreadyExists(f"tag '{name}' already exists", what=f"tag '{name}'")
+    return number + 1 + number % 2
+
+
+def _stands(store: Store, name: str, number: int) -> bool:
+    ref = refs.read_ref(store, name, number, layout.TAGS)
+    if ref is None or not read_manifest(store, ref.ulid).state.head.closed:
+        return True
+    refs.release(store, ref)
+    return False
+
+
+def _intent(
+    name: str, source: Line, commit_id: str, actor: str | None, message: str | None
+) -> Intent:
+    return Intent(
+        id=ids.new_ulid(),
+        operation=branches.TAG,
+        branch=source.name,
+        branch_ulid=source.ulid,
+        base_commit=commit_id,
+        created_at=ids.now_micros(),
+        actor=actor,
+        message=message,
+        creates=ids.new_ulid(),
+        facts={"name": name},
+    )
+
+
+def _read(store: Store, name: str, number: int) -> Tag | None:
+    ref = refs.read_ref(store, name, number, layout.TAGS)
+    if ref is None or ref.fork_commit is None:
+        return None
+    facts = store.objects.read_json(layout.ref_name(name, number, layout.TAGS)) or {}
+    told = (facts.get("created_at", 0), facts.get("actor_id"), facts.get("message"))
+    return Tag(name, ref.fork_commit, ref.parent, ref.ulid, *told)
