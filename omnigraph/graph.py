@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnigraph import ids
-from omnigraph.diagnostics import Source
 from omnigraph.errors import (
     AlreadyExists,
     BranchNotFound,
@@ -36,11 +34,11 @@ from omnigraph.history.schemas import Contract
 from omnigraph.history.snapshot import Point, find_commit
 from omnigraph.ingest.load import LoadMode
 from omnigraph.reading import Moment, Reading
+from omnigraph.shaping import SchemaText, Shaping, schema_text
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Durability, open_store
 from omnigraph.terms import actor_of
-from omnigraph.writing import Writing
 
 if TYPE_CHECKING:
     from omnigraph.pipeline.frames import SparkGraph
@@ -49,7 +47,7 @@ Location = str | PathLike[str]
 Options = Mapping[str, object]
 
 
-class Graph(Reading, Writing):
+class Graph(Reading, Shaping):
     """An open graph, bound to a branch, or to one moment of its past."""
 
     @property
@@ -248,7 +246,7 @@ class Branches:
 
 def init(  # noqa: PLR0913 - all but two are named, and seldom given
     uri: Location,
-    schema: str | PathLike[str] | Source,
+    schema: SchemaText,
     *,
     force: bool = False,
     exist_ok: bool = False,
@@ -266,7 +264,7 @@ def init(  # noqa: PLR0913 - all but two are named, and seldom given
     from omnigraph.lang.schema import compile_schema
     from omnigraph.lang.schema.identity import new_identity
 
-    text, name = _schema_text(schema)
+    text, name = schema_text(schema)
     catalog = compile_schema(text, name)
     actor = actor_of(actor)
     store = open_store(os.fspath(uri), durability=durability, options=storage_options)
@@ -322,21 +320,6 @@ def _same_schema(graph: Graph, catalog: Any) -> Graph:
             hint="open it and change its schema, or choose another place",
         )
     return graph
-
-
-def _schema_text(schema: str | PathLike[str] | Source) -> tuple[str, str]:
-    """The text of a schema and its name; a lone word that ends in `.pg` is a path."""
-    if isinstance(schema, Source):
-        return schema.text, schema.name
-    lone = isinstance(schema, str) and schema.endswith(".pg") and "\n" not in schema
-    if isinstance(schema, str) and not lone:
-        return schema, "<schema>"
-    path = Path(schema)
-    try:
-        return path.read_text("utf-8"), str(path)
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InputError(f"cannot read {path}: {why}", reason="unreadable") from error
 
 
 def _moment(text: str) -> Point:

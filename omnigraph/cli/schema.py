@@ -13,8 +13,10 @@ from .group import Lazy, LazyGroup
 from .options import scope_options, settings, shared_options
 
 _COMMANDS = {
+    "apply": Lazy("omnigraph.cli.schema_apply", "apply", "Give a graph another schema."),
     "check": Lazy(__name__, "check", "Check schema files."),
     "diff": Lazy(__name__, "diff", "Show the migration plan from one schema to another."),
+    "plan": Lazy("omnigraph.cli.schema_apply", "plan", "Show what another schema would change."),
     "show": Lazy(__name__, "show_", "Print the schema of a graph."),
 }
 
@@ -23,7 +25,7 @@ _COMMANDS = {
 @scope_options
 @shared_options
 def schema() -> None:
-    """Check a schema, compare two schemas, show the schema of a graph."""
+    """Check a schema, compare two schemas, show and change the schema of a graph."""
 
 
 @click.command("show")
@@ -133,7 +135,7 @@ def diff(
     if settings().json:
         show.document(plan.to_json())
     else:
-        _show_plan(plan)
+        show_plan(plan)
     lossy = safe_only and any(step.tier == "destructive" for step in plan.steps)
     changes = exits.DIFFERENCES if strict and plan.steps else exits.OK
     context.exit(exits.FAILED if lossy or not plan.supported else changes)
@@ -153,7 +155,8 @@ _COLORS = {"safe": "green", "validated": "yellow", "destructive": "red"}
 _MARKS = {"add": "+", "drop": "-", "unsupported": "✗"}
 
 
-def _show_plan(plan: Any) -> None:
+def show_plan(plan: Any) -> None:
+    """A plan as people read it, step by step, and whether it can be applied."""
     from omnigraph.lang.schema.migrate import describe_step
 
     for step in plan.steps:

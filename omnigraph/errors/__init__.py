@@ -39,6 +39,7 @@ from omnigraph.errors.conflict import (
     PreconditionFailed,
     ReadSetConflict,
     SchemaApplyDisabled,
+    SchemaMismatch,
     VersionConflict,
 )
 from omnigraph.errors.failure import (
@@ -71,6 +72,7 @@ from omnigraph.errors.input import (
     QueryExecutionError,
     RangeNotSatisfiable,
     ResourceLimitExceeded,
+    SchemaViolation,
     UniqueViolation,
     UnsupportedMediaType,
 )
@@ -157,7 +159,9 @@ __all__ = [
     "ResourceLimitExceeded",
     "Retry",
     "SchemaApplyDisabled",
+    "SchemaMismatch",
     "SchemaUnsupported",
+    "SchemaViolation",
     "ServerError",
     "Shutdown",
     "SnapshotNotFound",

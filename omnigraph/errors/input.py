@@ -1,6 +1,7 @@
 """Errors of what callers send in: values, records, parameters, sizes, plans that cannot run."""
 # ruff: noqa: N818 - a name says what happened, as the documentation of the service does
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from omnigraph.errors.language import LanguageError
@@ -118,6 +119,41 @@ class ConstraintViolation(ClientError):
             known = {name: value for name, value in facts.items() if value is not None}
             message = fill(self.of_edge, known)
         super().__init__(message, **facts)
+
+
+class SchemaViolation(ClientError):
+    """Entities that are there break a rule of the new schema, so it was not applied.
+
+    `violations` are the first of them as plain data; `more` says whether there are others.
+
+    >>> broken = {"type": "node:User", "id": "ann", "rule": "@range", "reason": "151 is too much"}
+    >>> print(SchemaViolation(violations=[broken]).message)
+    the data does not fit the new schema; nothing was changed
+      node:User 'ann': @range: 151 is too much
+    """
+
+    hint = "correct or delete these entities, or relax the rule, then apply again"
+    violations: Sequence[Mapping[str, Any]] = ()
+    more: bool = False
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        violations: Sequence[Mapping[str, Any]] = (),
+        more: bool = False,
+        **facts: Any,
+    ) -> None:
+        lines = ["the data does not fit the new schema; nothing was changed"]
+        lines += [f"  {_told(one)}" for one in violations] + ["  and more"] * more
+        text = message or "\n".join(lines)
+        super().__init__(text, violations=list(violations) or None, more=more, **facts)
+
+
+def _told(one: Mapping[str, Any]) -> str:
+    where = f".{one['property']}" if one.get("property") else ""
+    reason = f": {one['reason']}" if one.get("reason") else ""
+    return f"{one['type']}{where} '{one['id']}': {one['rule']}{reason}"
 
 
 class QueryExecutionError(ClientError):

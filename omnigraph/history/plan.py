@@ -69,6 +69,31 @@ class SameContent:
             raise VersionConflict(type_key=self.key, expected=self.version, actual=actual)
 
 
+@dataclass(frozen=True, slots=True)
+class SameVersion:
+    """A table is exactly the version that was seen; maintenance counts, too.
+
+    For a write that puts a version of its own in its place, and would undo what came between.
+    """
+
+    key: str
+    content_id: str
+    lance_version: int
+    version: int
+
+    def to_json(self) -> list[Any]:
+        """The requirement as plain data; the numbers of Lance exceed 2^63, hence text."""
+        return ["same_version", self.key, self.content_id, str(self.lance_version), self.version]
+
+    def check(self, txn: WriteTxn) -> None:
+        """Compare content id and Lance version."""
+        now = txn.entry(self.key)
+        seen = (self.content_id, int(self.lance_version))
+        if now is None or (now.content_id, now.lance_version) != seen:
+            actual = now.version if now else None
+            raise VersionConflict(type_key=self.key, expected=self.version, actual=actual)
+
+
 @dataclass(slots=True)
 class Watch:
     """A condition of a write that also remembers on which contents it was checked last."""
@@ -261,6 +286,7 @@ Prepare = Callable[[WriteTxn], PublishPlan | None]
 
 _KINDS: dict[str, Callable[..., Requirement]] = {
     "same_content": SameContent,
+    "same_version": SameVersion,
     "same_head": SameHead,
     "same_schema": SameSchema,
     "head_was": HeadWas,

@@ -8,12 +8,19 @@ import json
 from dataclasses import dataclass
 
 from omnigraph import ids
-from omnigraph.errors import LanguageError, StorageError, StorageKind
+from omnigraph.errors import (
+    HistoryReclaimed,
+    LanguageError,
+    SchemaMismatch,
+    StorageError,
+    StorageKind,
+)
 from omnigraph.lang.schema.ir import SchemaIR, ir_hash
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 
 from .commit import SchemaRow
+from .state import State
 
 _KEPT = 64
 
@@ -23,10 +30,15 @@ _NAMED = 10  # types in the short form of a schema
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """A schema as a graph holds it: the text the user gave and what it means."""
+    """A schema as a graph holds it: the text the user gave and what it means.
+
+    `erased` are the directories of tables that were dropped with their history: no past commit of
+    the branch shows them any more.
+    """
 
     source: str
     ir: SchemaIR
+    erased: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         catalog = self.ir.catalog
@@ -45,7 +57,8 @@ def write_schema(store: Store, contract: Contract) -> SchemaRow:
     name = layout.schema_name(digest.removeprefix("sha256:")[:24], ids.new_ulid())
     # As text: the record of a schema has an order of members, and control objects sort theirs.
     ir = json.dumps(contract.ir.to_json(), ensure_ascii=False, separators=(",", ":"))
-    store.objects.create_json(name, {"source": contract.source, "ir": ir})
+    erased = {"erased": list(contract.erased)} if contract.erased else {}
+    store.objects.create_json(name, {"source": contract.source, "ir": ir, **erased})
     return SchemaRow(digest, name)
 
 
@@ -66,12 +79,45 @@ def _read(store: Store, row: SchemaRow) -> Contract:
     if facts is None:
         raise _lost(store, "is missing", "not_found")
     try:
-        contract = Contract(facts["source"], SchemaIR.from_json(json.loads(facts["ir"])))
+        ir = SchemaIR.from_json(json.loads(facts["ir"]))
+        contract = Contract(facts["source"], ir, tuple(facts.get("erased", ())))
     except (LanguageError, LookupError, TypeError, ValueError) as error:
         raise _lost(store, "cannot be read", "permanent") from error
     if ir_hash(contract.ir) != row.hash:
         raise _lost(store, "is damaged", "permanent")
     return contract
+
+
+def erased_by(store: Store, state: State) -> frozenset[str]:
+    """The directories of tables that a branch has dropped with their history."""
+    return frozenset(read_schema(store, state.schema).erased)
+
+
+def dropped_for_good(key: str, commit_id: str) -> HistoryReclaimed:
+    """What a past commit says of a table that was dropped with its history."""
+    return HistoryReclaimed(
+        f"{key} as of commit {commit_id} was dropped with its history",
+        first_unreadable_commit_id=commit_id,
+        hint="read a later commit, or another branch that has kept it",
+    )
+
+
+def schemas_agree(one: Contract, other: Contract) -> bool:
+    """Whether two schemas give every type and property the same meaning and the same number.
+
+    So rows of one mean the same in the other. What both have dropped since they parted, and the
+    layout of their texts, may differ.
+    """
+    same = one.ir is other.ir or (one.ir.catalog, one.ir.types) == (
+        other.ir.catalog,
+        other.ir.types,
+    )
+    return same and one.ir.domain == other.ir.domain
+
+
+def schemas_differ(source: str, target: str) -> SchemaMismatch:
+    """The refusal of two branches whose schemas do not agree, with the way forward."""
+    return SchemaMismatch(source=source, target=target)
 
 
 def _lost(store: Store, what: str, kind: StorageKind) -> StorageError:

@@ -25,7 +25,7 @@ from .commit import Commit, SchemaRow, TableEntry
 from .line import Line
 from .log import Log
 from .manifest import Opened
-from .schemas import Contract, read_schema
+from .schemas import Contract, dropped_for_good, erased_by, read_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class Snapshot:
     tables: dict[str, TableEntry]
     log: Log
     past: bool = False
+    erased: frozenset[str] = frozenset()  # directories that were dropped with their history
 
     @property
     def commit(self) -> Commit:
@@ -59,6 +60,8 @@ class Snapshot:
         entry = self.tables.get(key)
         if entry is None:
             raise EntityNotFound(f"there is no {key.replace(':', ' type ')} here")
+        if entry.location in self.erased:
+            raise dropped_for_good(key, self.commit_id)
         try:
             return open_table(self.store, entry.location, entry.lance_version)
         except FileNotFoundError as error:
@@ -137,8 +140,8 @@ def of_state(store: Store, line: Line, opened: Opened) -> Snapshot:
 
 def _of_commit(store: Store, line: Line, log: Log, commit: Commit) -> Snapshot:
     tables, schema = log.state_of(commit.id)
-    version = commit.manifest_version
-    return Snapshot(store, line.name, commit.id, version, schema, tables, log, past=True)
+    version, erased = commit.manifest_version, erased_by(store, line.base().state)
+    return Snapshot(store, line.name, commit.id, version, schema, tables, log, True, erased)
 
 
 def _before(log: Log, opened: Opened, at: datetime) -> Commit:

@@ -1,0 +1,124 @@
+"""`omnigraph schema plan` and `schema apply`: the schema of a graph that exists, changed."""
+
+from typing import Any
+
+import click
+
+from . import exits, files, show
+from .address import (
+    actor_option,
+    address,
+    consent,
+    store_option,
+    tell_target,
+    uri_argument,
+    yes_option,
+)
+from .options import settings, shared_options, will_write
+from .schema import show_plan
+
+_schema_option = click.option(
+    "--schema",
+    "path",
+    required=True,
+    type=click.Path(allow_dash=True),
+    help="The new schema (.pg), or - for standard input.",
+)
+_branch_option = click.option("--branch", default="main", show_default=True, help="The branch.")
+_loss_option = click.option(
+    "--allow-data-loss", is_flag=True, help="Drops take the history of what is dropped along."
+)
+
+
+@click.command()
+@uri_argument
+@_schema_option
+@_branch_option
+@_loss_option
+@click.option("--safe-only", is_flag=True, help="Exit 1 when a step can lose data.")
+@click.option("--check", "strict", is_flag=True, help="Exit 5 when there is anything to change.")
+@store_option
+@shared_options
+@click.pass_context
+def plan(
+    context: click.Context,
+    /,
+    uri: str | None,
+    path: str,
+    branch: str,
+    store: str | None,
+    allow_data_loss: bool,
+    **how: bool,
+) -> None:
+    """Show what it takes to give a graph another schema.
+
+    No data is read, nothing is changed. Exits 1 when a step is not supported.
+    """
+    root, source = address(uri, store), files.read_source(path)
+    from omnigraph.graph import open as open_graph
+
+    graph = open_graph(root.uri, branch=branch, read_only=True)
+    found = graph.plan_schema(source, allow_data_loss=allow_data_loss)
+    if settings().json:
+        show.document({"uri": root.uri, **found.to_json()})
+    else:
+        show_plan(found)
+    lossy = how["safe_only"] and any(step.tier == "destructive" for step in found.steps)
+    changes = exits.DIFFERENCES if how["strict"] and found.steps else exits.OK
+    context.exit(exits.FAILED if lossy or not found.supported else changes)
+
+
+@click.command()
+@uri_argument
+@_schema_option
+@_branch_option
+@_loss_option
+@click.option("--dry-run", is_flag=True, help="Check steps and data, change nothing.")
+@click.option("--if-commit", metavar="ID", help="Only if the branch is at this commit.")
+@click.option("--message", "-m", help="Why, for the log.")
+@store_option
+@actor_option
+@yes_option
+@shared_options
+def apply(
+    uri: str | None,
+    path: str,
+    branch: str,
+    store: str | None,
+    actor: str | None,
+    yes: bool,
+    **how: Any,
+) -> None:
+    """Give a graph another schema, as one commit of one branch.
+
+    Data that a new rule forbids is named, and nothing is changed. What is dropped stays readable in
+    earlier commits, unless --allow-data-loss is given.
+    """
+    root, source = address(uri, store), files.read_source(path)
+    if not how["dry_run"]:
+        tell_target("schema apply", root)
+        will_write()
+    if how["allow_data_loss"] and not how["dry_run"]:
+        consent("dropping data with its history", root, yes=yes)
+    from omnigraph.graph import open as open_graph
+
+    graph = open_graph(root.uri, branch=branch, actor=actor, read_only=how["dry_run"])
+    done = graph.apply_schema(source, **how)
+    if settings().json:
+        show.document({"uri": root.uri, **done.to_json()})
+    else:
+        _tell(done)
+
+
+def _tell(done: Any) -> None:
+    for line in str(done.plan).splitlines() if done.steps else ():
+        show.result(f"  {line}")
+    for warning in done.plan.warnings:
+        show.note(f"warning: {warning.message}")
+    steps = show.count(len(done.steps), "step")
+    if done.applied:
+        show.result(f"applied {steps} to {done.branch}, commit {done.commit_id}")
+    elif done.steps:
+        show.result(f"{steps} would succeed on {done.branch}; nothing was changed")
+    else:
+        show.result(f"{done.branch} has this schema already; nothing was changed")

@@ -1,0 +1,1 @@
+"""Schema apply: a graph with data gets another schema, as one commit."""

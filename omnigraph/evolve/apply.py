@@ -1,0 +1,152 @@
+"""Gives a branch another schema: judged, staged, published once, all of it or nothing.
+
+The schema row and all tables change in one commit. A change of the schema that came between is a
+conflict. Without rows to write again it passes other writers; with rows it is a long operation,
+finished or discarded by others when its process is gone, and writers that were faster win.
+"""
+
+from collections.abc import Sequence
+
+from omnigraph.errors import ReadSetConflict
+from omnigraph.history.commit import Commit, SchemaRow
+from omnigraph.history.line import Line
+from omnigraph.history.long import publish_long
+from omnigraph.history.plan import (
+    PublishPlan,
+    Requirement,
+    SameContent,
+    SameSchema,
+    Signature,
+    WriteTxn,
+    hold,
+)
+from omnigraph.history.publish import publish
+from omnigraph.history.schemas import Contract, write_schema
+
+from .judge import judge, judged_keys
+from .proposal import SchemaPlan
+from .tables import Tables, stage_tables, writes_data
+
+OPERATION = "schema_apply"
+
+
+def check_plan(line: Line, plan: SchemaPlan) -> None:
+    """Raise what an application would be refused with; nothing is written."""
+    refusal = plan.migration.refusal()
+    if refusal is not None:
+        raise refusal
+    txn = WriteTxn(line.store, line.name, line.refresh(), "", 0)
+    _Judge(plan)(txn)
+
+
+def apply_plan(
+    line: Line,
+    plan: SchemaPlan,
+    signature: Signature,
+    conditions: Sequence[Requirement] = (),
+) -> Commit | None:
+    """Publish a plan; None when there is nothing to change.
+
+    Raises `SchemaUnsupported` for a plan that cannot be applied, `SchemaViolation` when data does
+    not fit, `ReadSetConflict` when the branch got another schema since the plan was made.
+    """
+    refusal = plan.migration.refusal()
+    if refusal is not None:
+        raise refusal
+    if not plan.steps:
+        return None
+    base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
+    judged = _Judge(plan)
+    hold(conditions, base)
+    judged(base)  # before it is one's turn: a long scan keeps no writer waiting
+    if writes_data(plan, base):
+        return _apply_long(line, plan, signature, conditions, judged)
+    schema = _Written(plan)
+
+    def prepare(txn: WriteTxn) -> PublishPlan:
+        return _stage(plan, txn, judged, schema)
+
+    return publish(line, prepare, signature, conditions)
+
+
+def _apply_long(
+    line: Line,
+    plan: SchemaPlan,
+    signature: Signature,
+    conditions: Sequence[Requirement],
+    judged: "_Judge",
+) -> Commit | None:
+    schema = _Written(plan)
+
+    def stage(txn: WriteTxn) -> PublishPlan:
+        hold(conditions, txn)
+        return _stage(plan, txn, judged, schema, conditions)
+
+    return publish_long(line, OPERATION, stage, signature, tuple(sorted(judged.tables)))
+
+
+class _Judge:
+    """Judges tables, each content once: what was found in order stays so."""
+
+    def __init__(self, plan: SchemaPlan) -> None:
+        self.plan = plan
+        self.keys = judged_keys(plan)
+        self.tables = {f"{one.kind}:{one.name}" for one in plan.before.ir.types}
+        self.passed: dict[str, str] = {}
+
+    def __call__(self, txn: WriteTxn) -> list[Requirement]:
+        """Raise what does not fit; else what must stay as it was seen."""
+        _same_schema(self.plan, txn)
+        entries = {key: txn.base.state.tables[key] for key in sorted(self.keys)}
+        left = {k for k, one in entries.items() if self.passed.get(k) != one.content_id}
+        judge(self.plan, txn, left)
+        self.passed |= {key: one.content_id for key, one in entries.items()}
+        return [SameContent(key, one.content_id, one.version) for key, one in entries.items()]
+
+
+class _Written:
+    """The schema object, written once for all attempts."""
+
+    def __init__(self, plan: SchemaPlan) -> None:
+        self.plan = plan
+        self.row: tuple[int, SchemaRow] | None = None
+
+    def __call__(self, txn: WriteTxn, made: Tables) -> SchemaRow:
+        epoch = txn.base.state.head.gc_epoch
+        if self.row is None or self.row[0] != epoch:  # a collector may have passed over it
+            erased = tuple(sorted({*self.plan.before.erased, *made.erased}))
+            contract = Contract(self.plan.source, self.plan.after, erased)
+            self.row = epoch, write_schema(txn.store, contract)
+        return self.row[1]
+
+
+def _stage(
+    plan: SchemaPlan,
+    txn: WriteTxn,
+    judged: _Judge,
+    schema: _Written,
+    conditions: Sequence[Requirement] = (),
+) -> PublishPlan:
+    needs = judged(txn)
+    made = stage_tables(plan, txn)
+    return PublishPlan(
+        OPERATION,
+        requirements=(*conditions, SameSchema(plan.base.hash), *needs, *made.seen),
+        registered=made.registered,
+        dropped=frozenset(made.dropped),
+        adopted=made.adopted,
+        schema=schema(txn, made),
+    )
+
+
+def _same_schema(plan: SchemaPlan, txn: WriteTxn) -> None:
+    """The plan belongs to one schema, and what it erased; another one would need another plan."""
+    now = txn.base.state.schema
+    if now != plan.base:
+        raise ReadSetConflict(
+            "the schema of the branch changed since the plan was made",
+            member="schema",
+            expected=plan.base.hash,
+            actual=now.hash,
+            hint="plan again, then decide",
+        )

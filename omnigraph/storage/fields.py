@@ -1,0 +1,142 @@
+"""The columns of a table as Lance numbers them: kept, renamed, loosened, made, with ids of ours.
+
+Lance gives out field ids by itself, and gives an id out again once no file has it any more. Here a
+schema is put together from the records of its fields, so that a number means one column for ever.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from lance.schema import LanceSchema
+
+_NAME, _ID, _PARENT, _NULLABLE = 2, 3, 4, 6  # numbers of the members of a field's record
+_ROOT = (1 << 64) - 1  # the parent of a column
+_VARINT, _BYTES = 0, 2
+Member = tuple[int, int, int | bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column with all that lies inside it: the record of each field, the column's own first."""
+
+    parts: tuple[tuple[Member, ...], ...]
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        found = _get(self.parts[0], _NAME)
+        return found.decode() if isinstance(found, bytes) else ""
+
+    @property
+    def ids(self) -> list[int]:
+        """Its field id, and those of the fields inside."""
+        return [_number(one, _ID) for one in self.parts]
+
+    @property
+    def nullable(self) -> bool:
+        """Whether it may be null."""
+        return bool(_number(self.parts[0], _NULLABLE))
+
+    def renamed(self, name: str) -> "Column":
+        """The same column under another name."""
+        return Column((_put(self.parts[0], _NAME, name.encode()), *self.parts[1:]))
+
+    def loosened(self) -> "Column":
+        """The same column, that may be null."""
+        return Column((_put(self.parts[0], _NULLABLE, 1), *self.parts[1:]))
+
+    def numbered(self, first: int) -> "Column":
+        """The same column with field ids from `first` on."""
+        new = {old: first + at for at, old in enumerate(self.ids)}
+        return Column(tuple(_placed(one, new) for one in self.parts))
+
+
+def columns_of(schema: Any) -> list[Column]:
+    """The columns of a schema of Lance."""
+    found: list[list[tuple[Member, ...]]] = []
+    for record in schema.__reduce__()[1][1:]:
+        part = tuple(_members(record))
+        if _number(part, _PARENT) == _ROOT:
+            found.append([])
+        found[-1].append(part)
+    return [Column(tuple(one)) for one in found]
+
+
+def new_column(field: pa.Field, first: int) -> Column:
+    """A column that no table has yet; it may be null, whatever the rules of the graph say.
+
+    Rows that were deleted stay in their files, and a column that is never null could not be read
+    there.
+    """
+    made = columns_of(LanceSchema.from_pyarrow(pa.schema([field])))[0]
+    return made.loosened().numbered(first)
+
+
+def schema_of(like: Any, columns: Iterable[Column]) -> Any:
+    """A schema of Lance with these columns, and everything else as in another."""
+    make, (metadata, *_) = like.__reduce__()
+    records = [_record(part) for one in columns for part in one.parts]
+    return make(metadata, *records)
+
+
+def _placed(part: tuple[Member, ...], new: dict[int, int]) -> tuple[Member, ...]:
+    parent = _number(part, _PARENT)
+    return _put(_put(part, _ID, new[_number(part, _ID)]), _PARENT, new.get(parent, _ROOT))
+
+
+def _get(part: tuple[Member, ...], number: int) -> int | bytes | None:
+    return next((value for one, _, value in part if one == number), None)
+
+
+def _number(part: tuple[Member, ...], number: int) -> int:
+    found = _get(part, number)
+    return found if isinstance(found, int) else 0  # what is left out is zero
+
+
+def _put(part: tuple[Member, ...], number: int, value: int | bytes) -> tuple[Member, ...]:
+    wire = _VARINT if isinstance(value, int) else _BYTES
+    others = (one for one in part if one[0] != number)
+    return tuple(sorted([*others, (number, wire, value)], key=lambda one: one[0]))
+
+
+def _members(record: bytes) -> Iterator[Member]:
+    """The members of a record in the wire form of protocol buffers."""
+    at = 0
+    while at < len(record):
+        tag, at = _varint(record, at)
+        number, at = _varint(record, at)
+        if tag & 7 == _VARINT:
+            yield tag >> 3, _VARINT, number
+        elif tag & 7 == _BYTES:
+            yield tag >> 3, _BYTES, record[at : at + number]
+            at += number
+        else:
+            raise ValueError(f"a field record of Lance has a member of form {tag & 7}")
+
+
+def _record(part: tuple[Member, ...]) -> bytes:
+    made = bytearray()
+    for number, wire, value in part:
+        made += _spelled(number << 3 | wire)
+        made += _spelled(value) if isinstance(value, int) else _spelled(len(value)) + value
+    return bytes(made)
+
+
+def _varint(record: bytes, at: int) -> tuple[int, int]:
+    value, shift = 0, 0
+    while True:
+        byte = record[at]
+        value, shift, at = value | (byte & 127) << shift, shift + 7, at + 1
+        if not byte & 128:
+            return value, at
+
+
+def _spelled(value: int) -> bytes:
+    made = bytearray()
+    while value > 127:
+        made.append(value & 127 | 128)
+        value >>= 7
+    made.append(value)
+    return bytes(made)

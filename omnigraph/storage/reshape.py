@@ -1,0 +1,144 @@
+"""Other columns for the rows of a table: added, renamed, retyped, dropped, as a detached version.
+
+Data files are only added, and only for columns that get values: a dropped column stays in old files
+and is no longer named, an added one that is null everywhere needs none. Row ids, fragments and the
+indexes of columns that stay are kept. Field ids are given out here, above all that were ever used.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from lance import FragmentMetadata, LanceOperation
+
+from .fields import Column, columns_of, new_column, schema_of
+from .store import Store
+from .table import Staged, Table, commit, data_files, field_digest
+
+_ROWS = 16_384  # rows that are filled in together
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A column that the table shall have.
+
+    `source` is the name of the column that it continues, None for a new one; a new one has `value`
+    in all rows that are there, or null.
+    """
+
+    field: pa.Field
+    source: str | None = None
+    value: pa.Scalar | None = None
+
+    def of(self, batch: pa.RecordBatch) -> pa.Array:
+        """Its values for rows of the old form."""
+        if self.source is not None:
+            return batch.column(self.source).cast(self.field.type)
+        if self.value is None:
+            return pa.nulls(batch.num_rows, self.field.type)
+        return pa.repeat(self.value, batch.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fresh:
+    """A column with a new field id; `passing` is its name until it can have its own."""
+
+    wanted: Wanted
+    column: Column
+    passing: str
+
+    @property
+    def filled(self) -> bool:
+        return self.wanted.source is not None or self.wanted.value is not None
+
+
+def reshape(
+    store: Store, table: Table, wanted: Sequence[Wanted], highest: int
+) -> tuple[Table, int]:
+    """A version of the table with exactly these columns, and the highest field id used by now.
+
+    `highest` is that of any version before. The table itself comes back when nothing differs.
+    """
+    old = {one.name: one for one in columns_of(table.dataset.lance_schema)}
+    first = max(highest, table.highest_field_id) + 1
+    fresh: dict[str, _Fresh] = {}
+    for one in wanted:
+        if not _continues(table, one):
+            made = new_column(one.field, first)
+            fresh[one.field.name] = _Fresh(one, made, f"#{first}")
+            first += len(made.ids)
+    if fresh:
+        table = _add(store, table, list(fresh.values()))
+    final = [_final(one, old, fresh) for one in wanted]
+    return _project(store, table, final), first - 1
+
+
+def _continues(table: Table, one: Wanted) -> bool:
+    """Whether the values stand in the files as they are."""
+    return one.source is not None and table.schema.field(one.source).type == one.field.type
+
+
+def _final(one: Wanted, old: dict[str, Column], fresh: dict[str, _Fresh]) -> Column:
+    made = fresh.get(one.field.name)
+    if made is not None:
+        return made.column
+    kept = old[one.source or ""].renamed(one.field.name)
+    # Never the other way: rows that were deleted may hold nulls.
+    return kept.loosened() if one.field.nullable else kept
+
+
+def _add(store: Store, table: Table, fresh: list[_Fresh]) -> Table:
+    """The table with further columns behind its own, under names that no property has."""
+    filled = [one for one in fresh if one.filled]
+    fragments = table.dataset.get_fragments()
+    if filled:
+        fill = partial(_fill, table, filled)
+        made: list[Any] = store.effects.run(
+            "stage", table.location, lambda: [fill(one) for one in fragments]
+        )
+    else:
+        made = [one.metadata for one in fragments]
+    passing = [one.column.renamed(one.passing) for one in fresh]
+    schema = schema_of(
+        table.dataset.lance_schema, [*columns_of(table.dataset.lance_schema), *passing]
+    )
+    files = data_files(table, made) if filled else ()
+    known = set(data_files(table, [one.metadata for one in fragments]))
+    new = tuple(one for one in files if one not in known)
+    return _commit(store, table, LanceOperation.Merge(made, schema), new)
+
+
+def _fill(table: Table, filled: list[_Fresh], fragment: Any) -> Any:
+    """A fragment with one more data file, its columns numbered as we say."""
+
+    def values(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.record_batch([one.wanted.of(batch) for one in filled], names)
+
+    names = [one.passing for one in filled]
+    sources = [one.wanted.source for one in filled if one.wanted.source is not None]
+    metadata, schema = fragment.merge_columns(values, columns=sources or ["id"], batch_size=_ROWS)
+    given = {one.name: one.ids for one in columns_of(schema)}
+    ours = {old: new for one in filled for old, new in _both(given[one.passing], one.column.ids)}
+    facts = metadata.to_json()
+    facts["files"][-1]["fields"] = [ours[number] for number in facts["files"][-1]["fields"]]
+    return FragmentMetadata.from_json(json.dumps(facts))
+
+
+def _both(given: list[int], ours: list[int]) -> Any:
+    return zip(given, ours, strict=True)
+
+
+def _project(store: Store, table: Table, final: list[Column]) -> Table:
+    """The table with exactly these columns, all of which are in its files, or in none."""
+    if columns_of(table.dataset.lance_schema) == final:
+        return table
+    schema = schema_of(table.dataset.lance_schema, final)
+    return _commit(store, table, LanceOperation.Project(schema), ())
+
+
+def _commit(store: Store, table: Table, operation: Any, files: tuple[str, ...]) -> Table:
+    staged = Staged(table.location, operation, field_digest(table), files=files)
+    return commit(store, table, staged)
