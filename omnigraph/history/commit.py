@@ -63,7 +63,7 @@ class Commit:
     """One publish. `tables` holds what changed; None marks a dropped table.
 
     `streams` are the tokens of the batches that it brought, `note` is what the machinery found out
-    about the store. Times are microseconds since 1970:
+    about the store, `details` how a merge was decided. Times are microseconds since 1970:
     `created_at` was taken before the first effect and survives retries; `published_at` belongs to
     the attempt that landed. They decide nothing.
     """
@@ -83,6 +83,7 @@ class Commit:
     request: str | None = None
     streams: Mapping[str, str] = field(default_factory=dict)
     note: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         told = {"by": self.actor, "on": self.branch, "message": self.message}
@@ -124,6 +125,7 @@ class Commit:
             "request_hash": self.request,
             "streams": dict(self.streams) or None,
             "note": self.note,
+            "details": dict(self.details) or None,
         }
         tables = {key: one and one.to_json() for key, one in self.tables.items()}
         return {name: value for name, value in facts.items() if value is not None} | {
@@ -153,4 +155,5 @@ class Commit:
             request=facts.get("request_hash"),
             streams=facts.get("streams", {}),
             note=facts.get("note"),
+            details=facts.get("details", {}),
         )

@@ -27,6 +27,7 @@ def plan_to_json(plan: PublishPlan) -> dict[str, Any]:
         "foreign": [_commit_to_json(one) for one in plan.foreign],
         "merged": plan.merged,
         "streams": dict(plan.streams),
+        "details": dict(plan.details),
     }
 
 
@@ -45,6 +46,7 @@ def plan_from_json(facts: Mapping[str, Any], txn: WriteTxn) -> PublishPlan:
         foreign=tuple(_commit_from_json(one) for one in facts["foreign"]),
         merged=facts["merged"],
         streams=facts["streams"],
+        details=facts.get("details", {}),
         epoch=None,
     )
 

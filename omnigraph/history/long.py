@@ -5,9 +5,10 @@ once, by its owner or by whoever finds it; what cannot be published leaves a ref
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import Any
 
 from omnigraph import ids
 from omnigraph.errors import (
@@ -41,15 +42,23 @@ _log = logging.getLogger("omnigraph")
 
 
 def publish_long(
-    line: Line, operation: str, stage: Stage, signature: Signature, tables: tuple[str, ...] = ()
+    line: Line,
+    operation: str,
+    stage: Stage,
+    signature: Signature,
+    tables: tuple[str, ...] = (),
+    facts: Mapping[str, Any] | None = None,
 ) -> Commit | None:
     """Stage something that takes long, protected by an intent, and publish it once.
+
+    `facts` are what the intent says beside: a merge names its source there.
 
     Raises `RecoveryRequired` when it was confirmed and the store failed before it was published:
     whoever opens the graph next publishes it.
     """
     base = line.refresh()
     intent = _intent(line, base, operation, signature, tables)
+    intent = replace(intent, facts={**intent.facts, **(facts or {})})
     intents.arm(line.store, intent)
     staged = _stage(line, base, intent, stage)
     if staged is None:

@@ -235,7 +235,8 @@ class PublishPlan:
     """Everything one publish will make visible, complete before anything is.
 
     `writes` are staged changes by table key; `registered` are new tables, `dropped` tables that
-    go. `foreign` are commits of another branch that a merge brings along, `merged` its head.
+    go. `foreign` are commits of another branch that a merge brings along, `merged` its head,
+    `details` how it was decided.
     `maintenance` preserves content, so content ids stay. `epoch` is the collector's epoch under
     which files were staged, by default that of the base; it does not matter to files that are
     `protected` by the operation's own intent.
@@ -252,6 +253,7 @@ class PublishPlan:
     foreign: tuple[Commit, ...] = ()
     merged: str | None = None
     streams: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
     epoch: int | None = None
     protected: bool = False
 

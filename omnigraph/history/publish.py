@@ -226,6 +226,7 @@ def _commit_row(
         streams=plan.streams,
         key=signature.key,
         request=signature.request,
+        details=plan.details,
     )
 
 

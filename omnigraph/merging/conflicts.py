@@ -1,0 +1,169 @@
+"""Conflicts in words: which entity, which properties, what each side has, what it was.
+
+Owns the step from contested rows and broken rules to the records that callers see, and which
+entities a choice for one side concerns: all of them become what they are on that side.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import EntityConflict
+from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.rules.violation import Violation
+
+from .sides import Contested, Sides
+
+Entity = tuple[str, str]  # the key of a table, and an id
+_LONGEST = 60  # characters of a value in a message
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A conflict, and the entities that a choice for one side concerns."""
+
+    conflict: EntityConflict
+    key: str
+    involved: tuple[Entity, ...]
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Nodes before edges, then by type, id and kind."""
+        one = self.conflict
+        node = one.entity_kind != "node"
+        return (node, one.type_name, one.entity_id or "", one.kind, one.message)
+
+
+def contested(key: str, one: Contested, ours: str, theirs: str) -> Found:
+    """The conflict of an entity that both sides changed in different ways."""
+    tell = _TELL[one.kind]
+    kind, _, name = key.partition(":")
+    conflict = EntityConflict(
+        kind,
+        name,
+        one.id,
+        one.kind,
+        tell(one, ours, theirs),
+        values(one.base),
+        values(one.ours),
+        values(one.theirs),
+        one.clashing,
+    )
+    return Found(conflict, key, ((key, one.id),))
+
+
+def broken_rule(
+    one: Violation,
+    type_: Node | Edge,
+    sides: Callable[[str], Sides],
+    ours: str,
+    theirs: str,
+) -> Found:
+    """The conflict of a rule that the merged graph would break, though neither side does."""
+    involved = _involved(one, type_, sides)
+    own = sides(one.type_key)
+    entity = one.entity_id or ""
+    counted = one.rule == "@card"  # about many edges: no row of its own
+    rows = (own.base_row(entity), own.state("ours", entity), own.state("theirs", entity))
+    base, mine, other = (None if counted else values(row) for row in rows)
+    names = one.column if isinstance(one.column, tuple) else (one.column,) if one.column else ()
+    kind, _, name = one.type_key.partition(":")
+    message = _reason(one, sides, type_, ours, theirs)
+    conflict = EntityConflict(
+        kind, name, one.entity_id, one.conflict_kind, message, base, mine, other, names
+    )
+    return Found(conflict, one.type_key, involved)
+
+
+def values(row: pa.Table | None) -> dict[str, Any] | None:
+    """The values of a row, without its id."""
+    if row is None:
+        return None
+    found: dict[str, Any] = row.to_pylist()[0]
+    return {name: value for name, value in found.items() if name != "id"}
+
+
+def _involved(
+    one: Violation, type_: Node | Edge, sides: Callable[[str], Sides]
+) -> tuple[Entity, ...]:
+    entity = (one.type_key, one.entity_id or "")
+    if one.rule == "endpoint" and isinstance(type_, Edge):
+        return entity, (f"node:{_end(type_, one)}", str(one.value))
+    if one.rule == "@unique" and one.other_id is not None:
+        return entity, (one.type_key, one.other_id)
+    if one.rule == "@card":
+        return tuple((one.type_key, each) for each in _edges_from(sides(one.type_key), entity[1]))
+    return (entity,)
+
+
+def _end(type_: Edge, one: Violation) -> str:
+    return type_.source if one.column == "src" else type_.target
+
+
+def _edges_from(sides: Sides, source: str) -> list[str]:
+    """The edges that a side added, changed or removed at a node."""
+    found: set[str] = set()
+    for one in (sides.ours, sides.theirs):
+        for table in (one.inserted, one.before, one.after, one.deleted):
+            found |= set(table.filter(pc.equal(table["src"], source))["id"].to_pylist())
+    return sorted(found)
+
+
+def _reason(
+    one: Violation, sides: Callable[[str], Sides], type_: Node | Edge, ours: str, theirs: str
+) -> str:
+    if one.rule == "endpoint" and isinstance(type_, Edge):
+        return _orphaned(one, sides, type_, ours, theirs)
+    if one.rule == "@unique":
+        names = one.column if isinstance(one.column, str) else ", ".join(one.column or ())
+        return f"'{one.other_id}' has the same {names} ({_short(one.value)}), which must be unique"
+    if one.rule == "@card":
+        return f"{one.reason} when '{ours}' and '{theirs}' are put together"
+    return one.reason or f"breaks {one.rule}"
+
+
+def _orphaned(
+    one: Violation, sides: Callable[[str], Sides], type_: Edge, ours: str, theirs: str
+) -> str:
+    name = _end(type_, one)
+    node = sides(f"node:{name}")
+    here = node.state("ours", str(one.value)) is None
+    gone, used = (ours, theirs) if here else (theirs, ours)
+    return f"its {one.column} is {name} '{one.value}', deleted on '{gone}' and used on '{used}'"
+
+
+def _update(one: Contested, ours: str, theirs: str) -> str:
+    return f"both branches changed it: {_each(one, ours, theirs)}"
+
+
+def _insert(one: Contested, ours: str, theirs: str) -> str:
+    return f"both branches added it: {_each(one, ours, theirs)}"
+
+
+def _delete(one: Contested, ours: str, theirs: str) -> str:
+    here = one.ours is None
+    gone, kept = (ours, theirs) if here else (theirs, ours)
+    was, now = values(one.base) or {}, values(one.theirs if here else one.ours) or {}
+    told = [f"{n} {_short(was.get(n))} -> {_short(now.get(n))}" for n in one.clashing]
+    return f"deleted on '{gone}', changed on '{kept}'{': ' if told else ''}{', '.join(told)}"
+
+
+def _each(one: Contested, ours: str, theirs: str) -> str:
+    """Each contradicting property with what both sides have, and what it was."""
+    was, mine, other = values(one.base), values(one.ours) or {}, values(one.theirs) or {}
+    told = []
+    for name in one.clashing:
+        pair = f"{_short(mine.get(name))} on '{ours}', {_short(other.get(name))} on '{theirs}'"
+        told.append(f"{name} is {pair}{'' if was is None else f', was {_short(was.get(name))}'}")
+    return "; ".join(told)
+
+
+def _short(value: Any) -> str:
+    text = "null" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+_TELL = {"divergent_update": _update, "divergent_insert": _insert, "delete_vs_update": _delete}

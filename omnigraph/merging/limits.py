@@ -1,0 +1,33 @@
+"""How much one merge may hold at once; every ceiling can be moved, and names itself when hit."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from omnigraph.errors import ResourceLimitExceeded
+from omnigraph.rules.delta import TableDelta
+
+
+@dataclass(frozen=True, slots=True)
+class MergeLimits:
+    """Ceilings of a merge in one process; they are inclusive, and None means that there is none.
+
+    `delta_bytes` is what it writes to the target, all tables together; `rows` the rows of that.
+    """
+
+    delta_bytes: int | None = 2 << 30
+    rows: int | None = None
+
+
+def check_delta(tables: Iterable[TableDelta], limits: MergeLimits) -> None:
+    """Refuse a merge that holds more than it may, before anything is written."""
+    size = rows = 0
+    for one in tables:
+        size += one.versions.nbytes
+        rows += one.versions.num_rows
+    _within("branch-merge retained validation delta bytes", size, limits.delta_bytes)
+    _within("branch-merge delta rows", rows, limits.rows)
+
+
+def _within(resource: str, actual: int, limit: int | None) -> None:
+    if limit is not None and actual > limit:
+        raise ResourceLimitExceeded(resource=resource, limit=limit, actual=actual)

@@ -1,0 +1,121 @@
+"""The merge of one branch into another: captured, judged, decided, landed.
+
+Owns the order of these steps. A merge that was done already is found out before anything is read;
+where the target has not moved its tables become those of the source, and nothing is read at all.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from omnigraph.errors import EntityConflict, InputError, MergeConflict, PreconditionFailed
+from omnigraph.history.bases import Frame, Outcome, capture
+from omnigraph.history.commit import Commit
+from omnigraph.history.line import Line
+from omnigraph.history.plan import Signature
+from omnigraph.history.schemas import schemas_agree, schemas_differ
+from omnigraph.rules.delta import Delta
+
+from .conflicts import Entity
+from .edges import Parallel
+from .land import land
+from .strategy import Strategy, checked, settle, spelled
+from .work import Decision, Decisions, Judged, Options, Work
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a merge did or, when it was only tried, would do."""
+
+    frame: Frame
+    outcome: Outcome
+    commit: Commit | None = None
+    judged: Judged | None = None
+    resolved: int = 0
+
+    @property
+    def conflicts(self) -> tuple[EntityConflict, ...]:
+        """What stands against the merge."""
+        return () if self.judged is None else tuple(one.conflict for one in self.judged.found)
+
+    @property
+    def parallel(self) -> tuple[Parallel, ...]:
+        """Edges that both sides added, with the same ends and properties."""
+        return () if self.judged is None else self.judged.parallel
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a caller wants of a merge."""
+
+    options: Options = field(default_factory=Options)
+    strategy: Strategy = None
+    if_commit: str | None = None
+    dry_run: bool = False
+    signature: Signature = field(default_factory=Signature)
+
+
+def open_merge(source: Line, target: Line, if_commit: str | None = None) -> Frame:
+    """Capture both branches; what cannot be merged at all is refused here."""
+    if source.ulid == target.ulid:
+        raise InputError(f"'{source.name}' cannot be merged into itself", reason="one branch")
+    frame = capture(source, target)
+    if if_commit is not None and frame.ours.commit_id != if_commit:
+        actual = frame.ours.commit_id
+        raise PreconditionFailed(branch=target.name, expected=if_commit, actual=actual)
+    if frame.outcome == "already_up_to_date":
+        return frame
+    if not schemas_agree(frame.theirs.schema, frame.ours.schema):
+        raise schemas_differ(source.name, target.name)
+    return frame
+
+
+def merge(source: Line, target: Line, asked: Request) -> Merged:
+    """Merge a branch into another, or say what stands against it.
+
+    Raises `MergeConflict` with every conflict that is left, unless it is a dry run.
+    """
+    frame = open_merge(source, target, asked.if_commit)
+    checked(asked.strategy, _type_names(frame))
+    return merge_frame(frame, asked)
+
+
+def merge_frame(frame: Frame, asked: Request, decisions: Decisions | None = None) -> Merged:
+    """Merge what was captured, with decisions that were taken before."""
+    if frame.outcome == "already_up_to_date":
+        return Merged(frame, frame.outcome)
+    work, taken = Work(frame, asked.options), dict[Entity, Decision]()
+    if frame.outcome == "fast_forward":
+        # The result is the source, which was valid when it was written.
+        adopted = {key: work.entry_of(key) for key in work.touched()}
+        judged = Judged((), Delta(), adopted)
+    else:
+        judged, taken = settle(work, asked.strategy, decisions)
+    merged = Merged(frame, frame.outcome, judged=judged, resolved=len(taken))
+    if judged.found:
+        if asked.dry_run:
+            return Merged(frame, "conflict", judged=judged, resolved=len(taken))
+        raise MergeConflict(conflicts=merged.conflicts)
+    if asked.dry_run:
+        return merged
+    told = details(asked, resolved=len(taken))
+    commit = land(frame, judged.delta, judged.adopted, asked.signature, told)
+    return Merged(frame, frame.outcome, commit, judged, len(taken))
+
+
+def details(asked: Request, *, resolved: int) -> dict[str, Any]:
+    """How a merge was done, for its commit; what is as usual is left out."""
+    told: dict[str, Any] = {}
+    if asked.options.granularity != "entity":
+        told["granularity"] = asked.options.granularity
+    if asked.options.collapse_edges:
+        told["collapse_edges"] = True
+    if asked.strategy is not None:
+        told["strategy"] = spelled(asked.strategy)
+    if resolved:
+        told["resolved"] = resolved
+    return told
+
+
+def _type_names(frame: Frame) -> list[str]:
+    catalog = frame.ours.schema.ir.catalog
+    return [*(one.name for one in catalog.nodes), *(one.name for one in catalog.edges)]

@@ -1,0 +1,215 @@
+"""A merge under way: which tables take part, what becomes of each, and what stands against it.
+
+Owns the step from the changes of both sides, and from what was decided about conflicts, to one
+change of the target that the rules have judged. Reads; never writes.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.history.bases import Frame
+from omnigraph.history.commit import TableEntry
+from omnigraph.history.diff import diff_table, diff_tables, former_key
+from omnigraph.history.plan import WriteTxn
+from omnigraph.rules.check import check, type_named
+from omnigraph.rules.delta import FRESH, UNKNOWN, Delta, TableDelta
+from omnigraph.rules.lookup import Committed
+from omnigraph.rules.violation import Violation
+
+from .conflicts import Entity, Found, broken_rule, contested
+from .edges import Parallel, parallel_edges
+from .limits import MergeLimits, check_delta
+from .sides import Choice, Granularity, Sides
+from .virtual import virtual_sides
+
+Decision: TypeAlias = Choice | Any  # a side, or the row that takes the place of both
+Decisions: TypeAlias = Mapping[Entity, Decision]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a merge treats what both sides changed, and how much it may hold."""
+
+    granularity: Granularity = "entity"
+    collapse_edges: bool = False
+    limits: MergeLimits = field(default_factory=MergeLimits)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a merge would do to the target, and every conflict that stands against it."""
+
+    found: tuple[Found, ...]
+    delta: Delta
+    adopted: Mapping[str, TableEntry]
+    parallel: tuple[Parallel, ...] = ()
+    merged_properties: int = 0
+
+
+class Work:
+    """The tables of one merge, compared as they are asked for, each once."""
+
+    def __init__(self, frame: Frame, options: Options | None = None) -> None:
+        self.frame = frame
+        self.options = options or Options()
+        self.catalog = frame.ours.schema.ir.catalog
+        self._sides: dict[str, Sides] = {}
+
+    def touched(self) -> list[str]:
+        """The tables that what is merged has changed, in order; nothing is read."""
+        every = sorted({*self.frame.ours.tables, *self.frame.theirs.tables})
+        return [key for key in every if self._takes_part(key)]
+
+    def sides(self, key: str) -> Sides:
+        """What both sides changed in a table."""
+        if key not in self._sides:
+            self._sides[key] = self._compare(key)
+        return self._sides[key]
+
+    def judge(self, decisions: Decisions) -> Judged:
+        """The change of the target under some decisions, judged by the rules."""
+        frame = self.frame
+        txn = WriteTxn(frame.ours.store, frame.ours.branch, frame.opened, "", 0)
+        lookup = Committed(txn)
+        parallel = tuple(one for key in self.touched() for one in parallel_edges(self.sides(key)))
+        dropped = {(one.key, one.theirs) for one in parallel} if self.options.collapse_edges else ()
+        tables = {}
+        for key in sorted({*self.touched(), *(key for key, _ in decisions)}):
+            one = _table_delta(self.sides(key), decisions, dropped, lookup)
+            if not one.empty:
+                tables[key] = one
+        check_delta(tables.values(), self.options.limits)
+        delta, broken = check(self.catalog, Delta(tables), lookup, limit=None)
+        found = [*self._contested(decisions), *self._broken(broken)]
+        adopted = {key: self._adopted(key) for key in delta.tables if self._whole(key, decisions)}
+        if dropped:
+            adopted = {k: v for k, v in adopted.items() if all(k != key for key, _ in dropped)}
+        left = {key: one for key, one in delta.tables.items() if key not in adopted}
+        combined = sum(self.sides(key).combined_properties for key in self.touched())
+        order = sorted(found, key=lambda one: one.order)
+        return Judged(tuple(order), replace(delta, tables=left), adopted, parallel, combined)
+
+    def entry_of(self, key: str) -> TableEntry:
+        """A table of what is merged as the target will name it."""
+        return self._adopted(key)
+
+    def _takes_part(self, key: str) -> bool:
+        ours, theirs = self.frame.ours.tables.get(key), self.frame.theirs.tables.get(key)
+        now = theirs.content_id if theirs else None
+        if now == (ours.content_id if ours else None):
+            return False
+        return any(content != now for content in self._base_contents(key))
+
+    def _base_contents(self, key: str) -> list[str | None]:
+        near = self.frame.ours if key in self.frame.ours.tables else self.frame.theirs
+        found = (one.tables.get(former_key(one, near, key)) for one in self.frame.bases)
+        return [None if one is None else one.content_id for one in found]
+
+    def _compare(self, key: str) -> Sides:
+        frame, how = self.frame, self.options.granularity
+        ours = diff_table(frame.base, frame.ours, key, fit=True) if self._moved(key) else None
+        theirs = diff_table(frame.base, frame.theirs, key, fit=True)
+        if ours is None:
+            ours = diff_tables(key, frame.ours.table(key), frame.ours.table(key))
+        found = Sides(key, ours, theirs, how)
+        several = len(set(self._base_contents(key))) > 1
+        return virtual_sides(frame, found, how) if several else found
+
+    def _moved(self, key: str) -> bool:
+        """Whether the target changed a table since any base."""
+        now = self.frame.ours.tables.get(key)
+        content = now.content_id if now else None
+        return any(one != content for one in self._base_contents(key))
+
+    def _whole(self, key: str, decisions: Decisions) -> bool:
+        """Whether the target can name the very table of the other side.
+
+        So it is when the target has the base exactly as it was: nothing of its own would be lost.
+        """
+        base, ours = self.frame.base.tables.get(key), self.frame.ours.tables.get(key)
+        theirs = self.frame.theirs.tables.get(key)
+        if base is None or ours is None or theirs is None or len(self.frame.bases) > 1:
+            return False
+        exact = (base.content_id, base.lance_version) == (ours.content_id, ours.lance_version)
+        plain = all(one != key for one, _ in decisions)
+        return exact and plain and ours.location == theirs.location
+
+    def _adopted(self, key: str) -> TableEntry:
+        theirs, ours = self.frame.theirs.tables[key], self.frame.ours.tables.get(key)
+        version = ours.version + 1 if ours is not None else theirs.version
+        return replace(theirs, version=version, branch=self.frame.ours.branch)
+
+    def _contested(self, decisions: Decisions) -> Iterable[Found]:
+        names = self.frame.ours.branch, self.frame.theirs.branch
+        for key in self.touched():
+            for one in self.sides(key).contested.values():
+                if (key, one.id) not in decisions:
+                    yield contested(key, one, *names)
+
+    def _broken(self, broken: Iterable[Violation]) -> Iterable[Found]:
+        names = self.frame.ours.branch, self.frame.theirs.branch
+        for one in broken:
+            yield broken_rule(one, type_named(self.catalog, one.type_key), self.sides, *names)
+
+
+def _table_delta(
+    sides: Sides, decisions: Decisions, dropped: Iterable[Entity], lookup: Committed
+) -> TableDelta:
+    """What is written to and removed from one table of the target."""
+    fresh, after, gone = sides.taken()
+    chosen = {entity: what for (key, entity), what in decisions.items() if key == sides.key}
+    unwanted = {*chosen, *(entity for key, entity in dropped if key == sides.key)}
+    fresh, after, gone = _clean(fresh, after, gone, unwanted)
+    rows, removed = _decided(sides, chosen)
+    after = pa.concat_tables([after, *rows])
+    gone = pa.concat_arrays([gone, pa.array(removed, pa.string())])
+    written = pa.concat_tables([fresh, after]).combine_chunks()
+    origin = np.concatenate(
+        [np.full(fresh.num_rows, FRESH, np.int64), np.full(after.num_rows, UNKNOWN, np.int64)]
+    )
+    names = ["id", "src", "dst"] if sides.key.startswith("edge:") else ["id"]
+    stored = lookup.find(sides.key, {"id": gone}, names, places=True) if len(gone) else None
+    places = np.zeros(len(origin), np.uint64)
+    return TableDelta(sides.key, written, np.arange(len(origin)), origin, places, removed=stored)
+
+
+def _clean(
+    fresh: pa.Table, after: pa.Table, gone: pa.Array, unwanted: set[str]
+) -> tuple[pa.Table, pa.Table, pa.Array]:
+    if not unwanted:
+        return fresh, after, gone
+    ids = pa.array(sorted(unwanted), pa.string())
+    fresh, after = (one.filter(pc.invert(pc.is_in(one["id"], ids))) for one in (fresh, after))
+    return fresh, after, gone.filter(pc.invert(pc.is_in(gone, ids)))
+
+
+def _decided(sides: Sides, chosen: Mapping[str, Decision]) -> tuple[list[pa.Table], list[str]]:
+    """Rows to write and ids to remove, as it was decided about single entities."""
+    rows: list[pa.Table] = []
+    removed = []
+    for entity, what in sorted(chosen.items()):
+        if isinstance(what, pa.Table):
+            rows.append(what)
+        elif _changes(sides, entity, what):
+            row = outcome(sides, entity, what)
+            rows += [row] if row is not None else []
+            removed += [entity] if row is None else []
+    return rows, removed
+
+
+def _changes(sides: Sides, entity: str, side: Choice) -> bool:
+    """Whether choosing a side changes the target; what neither side changed is the same on both."""
+    if side == "theirs":
+        return sides.knows(entity)
+    return sides.granularity == "property" and entity in sides.contested
+
+
+def outcome(sides: Sides, entity: str, side: Choice) -> pa.Table | None:
+    """What an entity becomes when a side is chosen for it; None when it goes."""
+    found = sides.contested.get(entity)
+    return found.mixed[side] if found is not None else sides.state(side, entity)
