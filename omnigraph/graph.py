@@ -13,6 +13,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from omnigraph import ids
+from omnigraph.branching import Branching
 from omnigraph.errors import (
     AlreadyExists,
     BranchNotFound,
@@ -47,7 +48,7 @@ Location = str | PathLike[str]
 Options = Mapping[str, object]
 
 
-class Graph(Reading, Shaping):
+class Graph(Reading, Branching, Shaping):
     """An open graph, bound to a branch, or to one moment of its past."""
 
     @property

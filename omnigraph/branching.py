@@ -1,0 +1,171 @@
+"""The branching part of a graph handle: compare states, merge branches.
+
+Each call is one comparison or one merge below; a merge ends in one publish, or in no effect.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from omnigraph.comparison import Diff, Names, compare_snapshots
+from omnigraph.errors import InputError, OmnigraphError
+from omnigraph.events import operation
+from omnigraph.handle import Handle
+from omnigraph.history import branches
+from omnigraph.history.bases import common_base
+from omnigraph.history.line import Line
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.ids import is_ulid
+from omnigraph.merges import MergeResult, MergeSession, result_of
+from omnigraph.merging.limits import MergeLimits
+from omnigraph.merging.merge import Merged, Request, merge, open_merge
+from omnigraph.merging.sides import Granularity
+from omnigraph.merging.strategy import Strategy
+from omnigraph.merging.work import Options
+from omnigraph.terms import Terms, actor_of
+
+State = str | int | datetime | timedelta | Handle | Snapshot | None
+
+
+class Branching(Handle):
+    """Everything that puts two states of a graph side by side."""
+
+    def diff(
+        self,
+        a: State,
+        b: State = None,
+        *,
+        types: Names = None,
+        kinds: Names = None,
+        ops: Names = None,
+    ) -> Diff:
+        """What changed from `a` to `b`, entity by entity; without `b` to what this handle shows.
+
+        Each is a branch, a commit id, a version, a moment, `HEAD~3`, or a handle. `main..dev` are
+        both in one word; `main...dev` is what `dev` changed since it left `main`.
+
+        Raises `ChangeSchemaBoundary` where a type has other properties in the two states, and
+        `HistoryReclaimed` where cleanup has removed one of them.
+        """
+        self._open()
+        old, new = self._pair(a, b)
+        return compare_snapshots(old, new, types, kinds, ops)
+
+    def merge(  # noqa: PLR0913 - all but two are named
+        self,
+        source: str | None = None,
+        into: str = "main",
+        *,
+        message: str | None = None,
+        actor: str | None = None,
+        delete_branch: bool = False,
+        if_commit: str | None = None,
+        strategy: Strategy = None,
+        granularity: Granularity = "entity",
+        collapse_edges: bool = False,
+        dry_run: bool = False,
+        limits: MergeLimits | None = None,
+    ) -> MergeResult:
+        """Merge a branch, this one by default, into another: one commit with two parents.
+
+        What only one side changed is taken; what both changed differently is a conflict, and all
+        of them are raised as one `MergeConflict`, or given back in a `dry_run`. `strategy` decides
+        them: `ours` (the target) or `theirs` (the source), a dict of these by kind of conflict or
+        by type, or a function of the conflict that gives one of them, values, or None. With
+        `granularity="property"` changes of different properties of one entity go together.
+        `collapse_edges` keeps one of two equal edges that both sides added.
+
+        Raises `MergeConflict`, `SchemaMismatch`, `ReadSetConflict` when the target moved meanwhile,
+        `PreconditionFailed`, `ReadOnlyError`.
+        """
+        options = Options(_granularity(granularity), collapse_edges, limits or MergeLimits())
+        terms = self._merge_terms(message, actor)
+        asked = Request(options, strategy, if_commit, dry_run, terms.signature())
+        if not dry_run:
+            self._writable("a merge")
+        theirs, ours = self._lines(source, into)
+        with operation("merge", ours.name) as event:
+            found = merge(theirs, ours, asked)
+            result = self._merged(found)
+            event.facts["outcome_of_merge"] = found.outcome
+        if delete_branch and not dry_run:
+            return self._without_branch(result, theirs)
+        return result
+
+    def merge_session(
+        self,
+        source: str | None = None,
+        into: str = "main",
+        *,
+        granularity: Granularity = "entity",
+        collapse_edges: bool = False,
+        message: str | None = None,
+        actor: str | None = None,
+    ) -> MergeSession:
+        """A merge to be looked at and decided conflict by conflict before it is committed."""
+        self._writable("a merge")
+        theirs, ours = self._lines(source, into)
+        options = Options(_granularity(granularity), collapse_edges)
+        asked = Request(options, signature=self._merge_terms(message, actor).signature())
+        return MergeSession(open_merge(theirs, ours), asked, self._merged)
+
+    # Inside -------------------------------------------------------------------------------------
+
+    def _merged(self, found: Merged) -> MergeResult:
+        if found.commit is not None and found.frame.target.ulid == self._line.ulid:
+            self.refresh()
+        return result_of(found)
+
+    def _merge_terms(self, message: str | None, actor: str | None) -> Terms:
+        return Terms(message=message, actor=actor_of(actor) if actor else self.actor)
+
+    def _lines(self, source: str | None, into: str) -> tuple[Line, Line]:
+        return self._line_named(source), self._line_named(into)
+
+    def _line_named(self, name: str | None) -> Line:
+        self._open()
+        if name is None or name.strip() == self.branch_name:
+            return self._line
+        return branches.open_line(self._store, name)
+
+    def _without_branch(self, result: MergeResult, source: Line) -> MergeResult:
+        """Delete the merged branch; if that fails, the merge has still been done."""
+        try:
+            if source.refresh().state.head.commit_id != result.source:
+                message = f"branch '{source.name}' has moved on since it was merged"
+                return replace(result, branch_delete_error=message)
+            branches.delete_branch(self._store, source.name, bound=self.branch_name)
+        except OmnigraphError as error:
+            return replace(result, branch_delete_error=str(error))
+        return replace(result, branch_deleted=True)
+
+    def _pair(self, a: State, b: State) -> tuple[Snapshot, Snapshot]:
+        if isinstance(a, str) and ".." in a and b is None:
+            first, dots, second = a.partition("..." if "..." in a else "..")
+            old, new = self._shown(first or None), self._shown(second or None)
+            return (common_base(new, old), new) if dots == "..." else (old, new)
+        return self._shown(a), self._shown(b)
+
+    def _shown(self, what: State) -> Snapshot:
+        if what is None:
+            return self._newest()
+        if isinstance(what, Snapshot):
+            return what
+        if isinstance(what, Handle):
+            return what._newest()
+        there: Any = self
+        if isinstance(what, str) and not is_ulid(what) and self._is_branch(what):
+            there = there.checkout(what)
+        else:
+            there = there.at(what)
+        shown: Snapshot = there.snapshot
+        return shown
+
+    def _is_branch(self, text: str) -> bool:
+        return text.strip() in branches.list_branches(self._store)
+
+
+def _granularity(text: Granularity) -> Granularity:
+    if text not in ("entity", "property"):
+        raise InputError(f"'{text}' is no granularity", reason="expected 'entity' or 'property'")
+    return text

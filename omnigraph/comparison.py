@@ -1,0 +1,176 @@
+"""What a comparison of two states answers: `Diff`, entity by entity, table by table, or counted.
+
+Owns the forms. Tables are compared when they are asked for, each once; what was found is kept.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.errors import InputError
+from omnigraph.errors.conflict import plain_value
+from omnigraph.extras import extra
+from omnigraph.history.diff import diff_snapshots
+from omnigraph.history.entities import OPS, EntityChange, TableChanges
+from omnigraph.history.snapshot import Snapshot
+
+Names = str | Iterable[str] | None
+_KINDS = ("node", "edge")
+_SHOWN = 20  # changes in a notebook
+_TEXTS = ("kind", "type", "id", "op")
+SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in _TEXTS),
+        ("changed", pa.list_(pa.string())),
+        ("before", pa.string()),
+        ("after", pa.string()),
+        ("src", pa.string()),
+        ("dst", pa.string()),
+    ]
+)
+
+
+class Found:
+    """Changes by table, read once and kept."""
+
+    def __init__(self, find: Callable[[], Iterator[TableChanges]]) -> None:
+        self._find = find
+
+    @cached_property
+    def tables(self) -> list[TableChanges]:
+        """Every table that changed, in order."""
+        return list(self._find())
+
+
+@dataclass(frozen=True)
+class Diff:
+    """The entities that differ between two states; iterating gives `EntityChange` records.
+
+    They come by type, then by id. A change that was taken back is none, and neither is anything
+    that only moved data. `from_commit` and `to_commit` are the ids of the two states.
+    """
+
+    found: Found
+    from_commit: str
+    to_commit: str
+    types: frozenset[str] | None = None
+    kinds: frozenset[str] | None = None
+    ops: tuple[str, ...] = OPS
+
+    def tables(self) -> Iterator[TableChanges]:
+        """The changes as aligned Arrow tables, type by type."""
+        for one in self.found.tables:
+            kind, _, name = one.key.partition(":")
+            wanted = (self.kinds is None or kind in self.kinds) and (
+                self.types is None or name in self.types
+            )
+            kept = one.only(self.ops) if wanted else None
+            if kept is not None and not kept.empty:
+                yield kept
+
+    def __iter__(self) -> Iterator[EntityChange]:
+        for one in self.tables():
+            yield from one.records()
+
+    def __len__(self) -> int:
+        return sum(one.total for one in self.tables())
+
+    def __bool__(self) -> bool:
+        return any(True for _ in self.tables())
+
+    def __repr__(self) -> str:
+        told = self.summary()
+        counts = ", ".join(f"{told[name]} {name}" for name in ("inserts", "updates", "deletes"))
+        return f"<Diff of {self.from_commit} and {self.to_commit}: {counts}>"
+
+    @property
+    def inserts(self) -> "Diff":
+        """Only what was added."""
+        return replace(self, ops=("insert",))
+
+    @property
+    def updates(self) -> "Diff":
+        """Only what changed."""
+        return replace(self, ops=("update",))
+
+    @property
+    def deletes(self) -> "Diff":
+        """Only what was removed."""
+        return replace(self, ops=("delete",))
+
+    def summary(self) -> dict[str, Any]:
+        """How many entities changed in which way, in all and by type."""
+        by_type = {one.key.partition(":")[2]: dict(one.counts) for one in self.tables()}
+        total = {op: sum(one[op] for one in by_type.values()) for op in OPS}
+        return {**{f"{op}s": count for op, count in total.items()}, "types": by_type}
+
+    def to_arrow(self) -> pa.Table:
+        """One row per change; properties before and after as JSON text."""
+        rows = [_row(one) for one in self]
+        return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas DataFrame."""
+        extra("pandas")
+        return self.to_arrow().to_pandas()
+
+    def _repr_html_(self) -> str:
+        from omnigraph.notebook import table_card
+
+        return table_card(self.to_arrow().slice(0, _SHOWN), repr(self)[1:-1])
+
+
+def compare_snapshots(
+    old: Snapshot, new: Snapshot, types: Names = None, kinds: Names = None, ops: Names = None
+) -> Diff:
+    """The difference of two states, of some types, kinds or operations only if asked for."""
+    known = {key.partition(":")[2] for key in (*old.tables, *new.tables)}
+    chosen, sorts = _names(types, known, "type"), _names(kinds, _KINDS, "kind")
+    wanted = _names(ops, OPS, "operation")
+    named = frozenset(chosen) if chosen is not None else None
+    found = Found(lambda: diff_snapshots(old, new, _keys(old, new, named, sorts)))
+    return Diff(
+        found,
+        old.commit_id,
+        new.commit_id,
+        named,
+        frozenset(sorts) if sorts is not None else None,
+        OPS if wanted is None else tuple(op for op in OPS if op in wanted),
+    )
+
+
+def _keys(
+    old: Snapshot, new: Snapshot, types: frozenset[str] | None, kinds: tuple[str, ...] | None
+) -> list[str]:
+    """The tables to compare: what nobody asked for is not read, and cannot be refused."""
+    from omnigraph.history.diff import changed_keys
+
+    parts = [(key, *key.split(":", 1)) for key in changed_keys(old, new)]
+    return [
+        key
+        for key, kind, name in parts
+        if (types is None or name in types) and (kinds is None or kind in kinds)
+    ]
+
+
+def _names(given: Names, known: Iterable[str], what: str) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    names = (given,) if isinstance(given, str) else tuple(given)
+    wrong = [name for name in names if name not in known]
+    if wrong:
+        raise InputError(
+            f"unknown {what} '{wrong[0]}'", reason=f"there are {', '.join(sorted(known))}"
+        )
+    return names
+
+
+def _row(one: EntityChange) -> dict[str, Any]:
+    row: dict[str, Any] = {name: getattr(one, name) for name in _TEXTS}
+    images = {"before": one.before, "after": one.after}
+    texts = {n: None if v is None else json.dumps(plain_value(v)) for n, v in images.items()}
+    return {**row, "changed": list(one.changed), **texts, **(one.endpoints or {})}

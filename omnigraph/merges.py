@@ -1,0 +1,222 @@
+"""What a merge answers: `MergeResult`, and `MergeSession` to decide conflicts one by one.
+
+They are about two captured states. A session changes nothing before its `commit`.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.comparison import Diff, Found
+from omnigraph.errors import EntityConflict, InputError, MergeConflict
+from omnigraph.errors.conflict import conflict_table
+from omnigraph.history.bases import Frame, Outcome
+from omnigraph.history.commit import Commit
+from omnigraph.history.diff import diff_snapshots, matched
+from omnigraph.history.entities import TableChanges
+from omnigraph.history.plan import Signature
+from omnigraph.merging import conflicts as found_conflicts
+from omnigraph.merging.edges import Parallel
+from omnigraph.merging.merge import Merged, Request, merge_frame
+from omnigraph.merging.strategy import Answer, add, settle
+from omnigraph.merging.work import Decision, Judged, Work
+from omnigraph.rules.delta import TableDelta
+from omnigraph.storage.find import find
+
+
+@dataclass(frozen=True)
+class MergeResult:
+    """What a merge did, or would do. True when the target has everything of the source now.
+
+    `outcome` is `already_up_to_date`, `fast_forward` or `merged`, and `conflict` in a dry run that
+    found some. `base`, `source` and `target` are the commits that were put together.
+    """
+
+    outcome: Outcome
+    commit: Commit | None
+    conflicts: tuple[EntityConflict, ...] = ()
+    parallel_edges: tuple[Parallel, ...] = ()
+    base: str = ""
+    source: str = ""
+    target: str = ""
+    branch_deleted: bool = False
+    branch_delete_error: str | None = None
+    merged: Merged | None = field(default=None, repr=False, compare=False)
+
+    def __bool__(self) -> bool:
+        return self.outcome != "conflict"
+
+    @cached_property
+    def delta(self) -> Diff:
+        """What changed on the target, or would change; read when it is asked for."""
+        if self.merged is None or self.outcome == "already_up_to_date":
+            return Diff(Found(lambda: iter(())), self.target, self.target)
+        landed = self.commit.id if self.commit is not None else self.source
+        merged = self.merged
+        return Diff(Found(lambda: _changes(merged)), self.target, landed)
+
+    @cached_property
+    def stats(self) -> dict[str, Any]:
+        """How much changed, how many conflicts were decided, and what was put together."""
+        judged = self.merged.judged if self.merged is not None else None
+        return {
+            **self.delta.summary(),
+            "conflicts": len(self.conflicts),
+            "resolved": self.merged.resolved if self.merged is not None else 0,
+            "merged_properties": judged.merged_properties if judged is not None else 0,
+            "parallel_edges": len(self.parallel_edges),
+        }
+
+    def to_arrow(self) -> pa.Table:
+        """The conflicts as an Arrow table."""
+        table: pa.Table = conflict_table(self.conflicts, pa)
+        return table
+
+
+def result_of(merged: Merged) -> MergeResult:
+    """The answer to who asked for a merge."""
+    frame = merged.frame
+    return MergeResult(
+        merged.outcome,
+        merged.commit,
+        merged.conflicts,
+        merged.parallel,
+        frame.base.commit_id,
+        frame.theirs.commit_id,
+        frame.ours.commit_id,
+        merged=merged,
+    )
+
+
+class MergeSession:
+    """A merge whose conflicts are decided one by one: `resolve`, look, `commit`.
+
+    Conflicts keep their numbers. A decision may uncover others; they are added at the end.
+    """
+
+    def __init__(
+        self, frame: Frame, request: Request, done: Callable[[Merged], MergeResult]
+    ) -> None:
+        self._frame = frame
+        self._request = request
+        self._done = done
+        self._work = Work(frame, request.options)
+        self._decisions: dict[found_conflicts.Entity, Decision] = {}
+        self._found: list[found_conflicts.Found] = []
+        self._judged: Judged | None = None
+
+    @property
+    def conflicts(self) -> tuple[EntityConflict, ...]:
+        """Every conflict that was found so far, decided or not."""
+        self._judge()
+        return tuple(one.conflict for one in self._found)
+
+    @property
+    def open(self) -> tuple[EntityConflict, ...]:
+        """The conflicts that still stand against the merge."""
+        judged = self._judge()
+        return () if judged is None else tuple(one.conflict for one in judged.found)
+
+    def __len__(self) -> int:
+        return len(self.open)
+
+    def __repr__(self) -> str:
+        names = f"{self._frame.theirs.branch!r} into {self._frame.ours.branch!r}"
+        return f"<MergeSession of {names}: {len(self.open)} of {len(self.conflicts)} left>"
+
+    def resolve(self, which: int | EntityConflict, choice: Answer) -> "MergeSession":
+        """Decide one conflict: `ours`, `theirs`, or a dict of properties and their values."""
+        every = self.conflicts
+        try:
+            at = (
+                every.index(which)
+                if isinstance(which, EntityConflict)
+                else range(len(every))[which]
+            )
+        except (IndexError, ValueError):
+            message = f"there is no conflict {which}; there are {len(every)}"
+            raise InputError(message, reason="no such conflict") from None
+        self._decide([self._found[at]], choice)
+        return self
+
+    def resolve_all(
+        self, choice: Answer, *, type: str | None = None, kind: str | None = None
+    ) -> "MergeSession":
+        """Decide every open conflict, or those of a type or a kind."""
+        judged = self._judge()
+        chosen = [
+            one
+            for one in (judged.found if judged is not None else ())
+            if (type is None or one.conflict.type_name == type)
+            and (kind is None or one.conflict.kind == kind)
+        ]
+        self._decide(chosen, choice)
+        return self
+
+    def preview(self) -> MergeResult:
+        """What a commit would do now; conflicts that are left are in it."""
+        return result_of(self._merge(replace(self._request, dry_run=True)))
+
+    def commit(self, *, message: str | None = None, actor: str | None = None) -> MergeResult:
+        """Publish the merge.
+
+        Raises `MergeConflict` if a conflict is left, `ReadSetConflict` if the target has moved.
+        """
+        left = self.open
+        if left:
+            raise MergeConflict(conflicts=left)
+        old = self._request.signature
+        signature = Signature(actor or old.actor, message if message is not None else old.message)
+        return self._done(self._merge(replace(self._request, signature=signature)))
+
+    def to_arrow(self) -> pa.Table:
+        """All conflicts as an Arrow table, for a notebook or a file."""
+        table: pa.Table = conflict_table(self.conflicts, pa)
+        return table
+
+    def _repr_html_(self) -> str:
+        return MergeConflict(conflicts=self.open)._repr_html_()
+
+    def _merge(self, request: Request) -> Merged:
+        return merge_frame(self._frame, request, self._decisions)
+
+    def _decide(self, chosen: list[found_conflicts.Found], choice: Answer) -> None:
+        for one in chosen:
+            for entity in one.involved:  # who decides again has changed his mind
+                self._decisions.pop(entity, None)
+        add(self._work, self._decisions, [(one, choice) for one in chosen])
+        self._judged = None
+
+    def _judge(self) -> Judged | None:
+        if self._frame.outcome != "merged":
+            return None
+        if self._judged is None:
+            self._judged, _ = settle(self._work, None, self._decisions)
+            known = {one.order for one in self._found}
+            self._found += [one for one in self._judged.found if one.order not in known]
+        return self._judged
+
+
+def _changes(merged: Merged) -> Iterator[TableChanges]:
+    """What a merge makes of the target, table by table."""
+    frame, judged = merged.frame, merged.judged
+    if judged is None:
+        return
+    for key in sorted({*judged.delta.tables, *judged.adopted}):
+        if key in judged.adopted:
+            yield from diff_snapshots(frame.ours, frame.theirs, [key])
+            continue
+        found = _written(frame, judged.delta.tables[key])
+        if not found.empty:
+            yield found
+
+
+def _written(frame: Frame, one: TableDelta) -> TableChanges:
+    table = frame.ours.table(one.key)
+    rows = one.rows
+    ids = pa.concat_arrays([one.ids, one.removed_ids])
+    before = find(table, {"id": ids}, table.schema.names)
+    return matched(one.key, before, rows, rows.schema)
