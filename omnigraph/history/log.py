@@ -43,6 +43,7 @@ class Log:
         self._store = store
         self._known = {one.id: one for one in state.tail}
         self._unread = list(state.chunks)
+        self._oldest = state.chunks[0] if state.chunks else None
         self._maps: dict[str, ChunkMap] = {}
         self._lock = threading.RLock()
 
@@ -59,6 +60,14 @@ class Log:
         found = self.find(commit_id)
         if found is None:
             raise CommitNotFound(f"no commit {commit_id}", commit_id=commit_id)
+        return found
+
+    def first(self) -> Commit:
+        """The first commit of the graph: it stands in the oldest piece of every log."""
+        known = self._read(self._oldest) if self._oldest else list(self._known.values())
+        found = next((one for one in known if not one.parents), None)
+        if found is None:
+            raise HistoryReclaimed("the first commit of the graph is gone")
         return found
 
     def first_parents(self, commit_id: str) -> Iterator[Commit]:

@@ -1,0 +1,222 @@
+"""The changes of a branch, commit by commit: blocks in the order in which they were published.
+
+Owns what a block is (a commit against its first parent, in an order that never changes), which
+part of it a filter keeps, and the walk along a branch. A block that cannot be told as a whole is
+not told at all: what cleanup took away is a gap, never an empty block.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from omnigraph.errors import (
+    ChangeFeedGap,
+    CommitHasNoParent,
+    CommitNotFound,
+    HistoryReclaimed,
+    InputError,
+    StorageError,
+)
+from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.lang.schema.names import did_you_mean
+
+from .commit import Commit, TableEntry
+from .cursor import digest_of
+from .diff import changed_keys, diff_table, snapshot_of
+from .entities import OPS, TableChanges
+from .snapshot import Snapshot
+
+KINDS = ("node", "edge")
+_REMEMBERED = 16 << 20  # bytes of a block that is told in pages
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which changes are wanted; types by their numbers, which no rename changes. None is all."""
+
+    kinds: frozenset[str] | None = None
+    types: frozenset[int] | None = None
+    ops: frozenset[str] | None = None
+
+    @property
+    def digest(self) -> str:
+        """What a cursor remembers of a filter."""
+        facts = {"kinds": self.kinds, "types": self.types, "ops": self.ops}
+        return digest_of({n: None if v is None else sorted(v) for n, v in facts.items()})
+
+    def wants(self, kind: str, type_id: int) -> bool:
+        """Whether changes of a type are wanted at all."""
+        return (self.kinds is None or kind in self.kinds) and (
+            self.types is None or type_id in self.types
+        )
+
+
+def scope_of(
+    schemas: Iterable[SchemaIR],
+    *,
+    types: Collection[str] | None = None,
+    kinds: Collection[str] | None = None,
+    ops: Collection[str] | None = None,
+) -> Scope:
+    """A filter by the names that callers know; a type may stand in any of the schemas."""
+    return Scope(
+        _among("kind", kinds, KINDS),
+        None if types is None else _type_ids(list(schemas), types),
+        _among("op", ops, OPS),
+    )
+
+
+def _among(
+    what: str, given: Collection[str] | None, known: tuple[str, ...]
+) -> frozenset[str] | None:
+    if given is None:
+        return None
+    chosen = {given} if isinstance(given, str) else set(given)
+    for one in sorted(chosen - set(known)):
+        raise InputError(reason=f"{what} is {', '.join(known[:-1])} or {known[-1]}, not '{one}'")
+    return None if chosen == set(known) else frozenset(chosen)
+
+
+def _type_ids(schemas: list[SchemaIR], given: Collection[str]) -> frozenset[int]:
+    found: set[int] = set()
+    for name in {given} if isinstance(given, str) else given:
+        ids = (
+            [one.type_id for one in schema.types if one.kind in KINDS and one.name == name]
+            for schema in schemas
+        )
+        numbers = next((one for one in ids if one), None)
+        if numbers is None:
+            known = {t.name for schema in schemas for t in schema.types if t.kind in KINDS}
+            raise InputError(reason=f"there is no type '{name}'", hint=did_you_mean(name, known))
+        found.update(numbers)
+    return frozenset(found)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeChanges:
+    """The changes of one type in a block, and its number."""
+
+    type_id: int
+    changes: TableChanges
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The changes of one commit against its first parent: nodes first, by type, then by id."""
+
+    commit: Commit
+    types: tuple[TypeChanges, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Commits on the first-parent line of a captured state, oldest first, after a given one."""
+
+    shown: Snapshot
+    after: str
+    commits: tuple[Commit, ...] = field(default=(), repr=False)
+
+    def upto(self, cut: str) -> "Chain | None":
+        """The same, ended at a commit; None when that one is not among them."""
+        ends = (at for at, one in enumerate(self.commits, 1) if one.id == cut)
+        found = next(ends, 0 if cut == self.after else None)
+        return None if found is None else replace(self, commits=self.commits[:found])
+
+
+def chain_after(shown: Snapshot, after: str) -> Chain | None:
+    """What came after a commit, up to what is shown; None when it is not on that line."""
+    found: list[Commit] = []
+    at: str | None = shown.commit_id
+    while at is not None and at != after:
+        try:
+            found.append(shown.log.get(at))
+        except (CommitNotFound, HistoryReclaimed) as error:
+            raise ChangeFeedGap(first_unreadable_commit_id=at) from error
+        at = found[-1].parent
+    return None if at is None else Chain(shown, after, tuple(reversed(found)))
+
+
+def blocks(chain: Chain, scope: Scope) -> Iterator[Block]:
+    """The blocks of a chain, one by one.
+
+    The state of the first commit is looked up; every other one is the state before and what its
+    commit says it changed.
+    """
+    if not chain.commits:
+        return
+    erased = frozenset(chain.shown.schema.erased)
+    near = snapshot_of(chain.shown, chain.shown.log, chain.after)
+    old = replace(near, past=True, erased=erased)
+    for commit in chain.commits:
+        new = _state_after(old, commit)
+        yield _block(old, new, commit, scope)
+        old = new
+
+
+def remember(shown: Snapshot, block: Block, scope: Scope) -> None:
+    """Keep a block of which only a part was told: the next page begins inside of it."""
+    size = sum(_bytes(one.changes) for one in block.types)
+    if size <= _REMEMBERED:
+        name = _name(block.commit, scope)
+        shown.store.memory.put(name, block, weight=1 + size // 1024)
+
+
+def _bytes(found: TableChanges) -> int:
+    parts = (found.inserted, found.before, found.after, found.deleted)
+    return sum(one.nbytes for one in parts)
+
+
+def _name(commit: Commit, scope: Scope) -> str:
+    return f"changes:{commit.id}:{scope.digest}"
+
+
+def _block(old: Snapshot, new: Snapshot, commit: Commit, scope: Scope) -> Block:
+    known: Block | None = new.store.memory.get(_name(commit, scope))
+    if known is not None:
+        return known
+    try:
+        return Block(commit, tuple(_told(old, new, scope)))
+    except StorageError as error:
+        if error.kind != "not_found":
+            raise
+        raise ChangeFeedGap(first_unreadable_commit_id=new.commit_id) from error
+    except HistoryReclaimed as error:
+        raise ChangeFeedGap(first_unreadable_commit_id=new.commit_id) from error
+
+
+def commit_block(shown: Snapshot, scope: Scope) -> Block:
+    """The block of the commit that a snapshot shows."""
+    commit = shown.commit
+    if commit.parent is None:
+        raise CommitHasNoParent(graph_commit_id=commit.id)
+    (found,) = blocks(Chain(shown, commit.parent, (commit,)), scope)
+    return found
+
+
+def _state_after(old: Snapshot, commit: Commit) -> Snapshot:
+    merged: dict[str, TableEntry | None] = {**old.tables, **commit.tables}
+    return replace(
+        old,
+        commit_id=commit.id,
+        manifest_version=commit.manifest_version,
+        schema_row=commit.schema or old.schema_row,
+        tables={key: one for key, one in merged.items() if one is not None},
+    )
+
+
+def _told(old: Snapshot, new: Snapshot, scope: Scope) -> Iterator[TypeChanges]:
+    for _, type_id, key in _in_order(old, new):
+        if scope.wants(key.partition(":")[0], type_id):
+            found = diff_table(old, new, key)
+            kept = found if scope.ops is None else found.only(tuple(scope.ops))
+            if not kept.empty:
+                yield TypeChanges(type_id, kept)
+
+
+def _in_order(old: Snapshot, new: Snapshot) -> list[tuple[int, int, str]]:
+    """The tables that differ, nodes first, then by the number of their type."""
+    found = []
+    for key in changed_keys(old, new):
+        kind, _, name = key.partition(":")
+        schema = (new if key in new.tables else old).schema.ir
+        found.append((KINDS.index(kind), schema.type_id(kind, name), key))  # type: ignore[arg-type]
+    return sorted(found)
