@@ -4,6 +4,8 @@ from typing import Any
 
 import click
 
+from omnigraph.errors import SchemaViolation
+
 from . import exits, files, show
 from .address import (
     actor_option,
@@ -103,7 +105,12 @@ def apply(
     from omnigraph.graph import open as open_graph
 
     graph = open_graph(root.uri, branch=branch, actor=actor, read_only=how["dry_run"])
-    done = graph.apply_schema(source, **how)
+    try:
+        done = graph.apply_schema(source, **how)
+    except SchemaViolation as error:
+        if not settings().json and len(error.lines) > 1:
+            show.note("\n".join(error.lines))
+        raise
     if settings().json:
         show.document({"uri": root.uri, **done.to_json()})
     else:

@@ -124,12 +124,15 @@ class ConstraintViolation(ClientError):
 class SchemaViolation(ClientError):
     """Entities that are there break a rule of the new schema, so it was not applied.
 
-    `violations` are the first of them as plain data; `more` says whether there are others.
+    `violations` are the first of them as plain data; `more` says whether there are others. As text
+    it has a line for each.
 
-    >>> broken = {"type": "node:User", "id": "ann", "rule": "@range", "reason": "151 is too much"}
-    >>> print(SchemaViolation(violations=[broken]).message)
-    the data does not fit the new schema; nothing was changed
+    >>> ann = {"type": "node:User", "id": "ann", "rule": "@range", "reason": "151 is too much"}
+    >>> print(SchemaViolation(violations=[ann, {**ann, "id": "bob"}]))
+    the data does not fit the new schema: node:User 'ann': @range: 151 is too much, and 1 more
       node:User 'ann': @range: 151 is too much
+      node:User 'bob': @range: 151 is too much
+    hint: correct or delete these entities, or relax the rule, then apply again
     """
 
     hint = "correct or delete these entities, or relax the rule, then apply again"
@@ -144,10 +147,20 @@ class SchemaViolation(ClientError):
         more: bool = False,
         **facts: Any,
     ) -> None:
-        lines = ["the data does not fit the new schema; nothing was changed"]
-        lines += [f"  {_told(one)}" for one in violations] + ["  and more"] * more
-        text = message or "\n".join(lines)
+        others = f"{'at least ' * more}{len(violations) - 1 + more} more"
+        told = [_told(one) for one in violations[:1]] + [others] * (len(violations) > 1)
+        text = message or ": ".join(
+            ["the data does not fit the new schema", *([", and ".join(told)] if told else [])]
+        )
         super().__init__(text, violations=list(violations) or None, more=more, **facts)
+
+    @property
+    def lines(self) -> list[str]:
+        """A line for each entity."""
+        return [_told(one) for one in self.violations] + ["and more"] * self.more
+
+    def __str__(self) -> str:
+        return "\n".join([self.message, *(f"  {one}" for one in self.lines), f"hint: {self.hint}"])
 
 
 def _told(one: Mapping[str, Any]) -> str:
