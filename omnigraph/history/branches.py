@@ -41,16 +41,18 @@ from .manifest import (
 )
 from .mend import set_torn_aside
 from .refs import Ref
+from .retention.condemned import check_kept
+from .schemas import dropped_for_good, erased_by
 from .state import Head, State
 
 _CLOSING_ATTEMPTS = 50
 _FORK_ATTEMPTS = 4
 _PARTS = ("json", "verdict")  # of an intent that is over as soon as its owner is
-
-
 TAG = "tag_create"
 CREATIONS = ("branch_create", TAG)  # operations whose intent makes a manifest and names it
 Intend = Callable[[str], Intent]  # the intent of a creation, given the commit that it starts from
+
+
 def list_branches(store: Store) -> list[str]:
     """The names of all branches, `main` included: one listing.
 
@@ -195,8 +197,6 @@ def take_name(store: Store, intent: Intent, number: int) -> None:
         raise
 
 
-def _free_number(store: Store, name: str) -> int:
-    """The number under which a name can be taken; what a cut-off deletion left is closed first."""
 def _take_tag(store: Store, ref: Ref, intent: Intent) -> None:
     """Open the name of a tag, with who made it and why; tags stand beside one another as they like.
 
@@ -212,6 +212,8 @@ def _take_tag(store: Store, ref: Ref, intent: Intent) -> None:
         raise refs.missing(ref.name, ref.place)
 
 
+def _free_number(store: Store, name: str) -> int:
+    """The number under which a name can be taken; what a cut-off deletion left is closed first."""
     numbers = refs.list_numbers(store)
     number = numbers.get(name, 0)
     names.check_disjoint(name, _others(store, name, numbers))
@@ -282,13 +284,13 @@ def _guarded(
     """The state to fork, proved to be out of a collector's reach now that the intent stands."""
     try:
         newest = source.refresh()
-        if newest.state.head.closed:
-            raise BranchNotFound(f"no branch '{source.name}'", branch=source.name)
         state = newest.state
         if historical:
             state = past_state(store, newest.state, intent.base_commit)
             check_kept(store, state, intent.base_commit)
             newest = source.refresh()  # what a deleted branch named is nobody's any more
+        if newest.state.head.closed:
+            raise BranchNotFound(f"no branch '{source.name}'", branch=source.name)
         if not historical and state.head != base.state.head:
             raise _MovedError
         return state
@@ -305,6 +307,10 @@ def past_state(store: Store, state: State, commit_id: str) -> State:
     log = Log(store, state)
     tables, schema = log.state_of(commit_id)
     streams = log.streams_of(commit_id, state.streams)
+    erased = erased_by(store, state)
+    gone = next((key for key, one in sorted(tables.items()) if one.location in erased), None)
+    if gone is not None:
+        raise dropped_for_good(gone, commit_id)
     return replace(state, tables=tables, schema=schema, streams=streams)
 
 
