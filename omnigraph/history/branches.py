@@ -288,6 +288,7 @@ def _guarded(
         if historical:
             state = past_state(store, newest.state, intent.base_commit)
             check_kept(store, state, intent.base_commit)
+            _check_not_erased(store, newest.state, state, intent.base_commit)
             newest = source.refresh()  # what a deleted branch named is nobody's any more
         if newest.state.head.closed:
             raise BranchNotFound(f"no branch '{source.name}'", branch=source.name)
@@ -300,6 +301,14 @@ def _guarded(
         raise
 
 
+def _check_not_erased(store: Store, newest: State, past: State, commit_id: str) -> None:
+    """A branch would bring back what its source has dropped with its history."""
+    erased = erased_by(store, newest)
+    gone = next((key for key, one in sorted(past.tables.items()) if one.location in erased), None)
+    if gone is not None:
+        raise dropped_for_good(gone, commit_id)
+
+
 def past_state(store: Store, state: State, commit_id: str) -> State:
     """The state of a past commit, with the whole log of the branch: more than it stands on."""
     if state.head.commit_id == commit_id:
@@ -307,10 +316,6 @@ def past_state(store: Store, state: State, commit_id: str) -> State:
     log = Log(store, state)
     tables, schema = log.state_of(commit_id)
     streams = log.streams_of(commit_id, state.streams)
-    erased = erased_by(store, state)
-    gone = next((key for key, one in sorted(tables.items()) if one.location in erased), None)
-    if gone is not None:
-        raise dropped_for_good(gone, commit_id)
     return replace(state, tables=tables, schema=schema, streams=streams)
 
 
