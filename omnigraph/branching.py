@@ -131,10 +131,8 @@ class Branching(Handle):
     def _without_branch(self, result: MergeResult, source: Line) -> MergeResult:
         """Delete the merged branch; if that fails, the merge has still been done."""
         try:
-            if source.refresh().state.head.commit_id != result.source:
-                message = f"branch '{source.name}' has moved on since it was merged"
-                return replace(result, branch_delete_error=message)
-            branches.delete_branch(self._store, source.name, bound=self.branch_name)
+            here, head = self.branch_name, result.source
+            branches.delete_branch(self._store, source.name, bound=here, head=head)
         except OmnigraphError as error:
             return replace(result, branch_delete_error=str(error))
         return replace(result, branch_deleted=True)

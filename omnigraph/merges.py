@@ -181,7 +181,8 @@ class MergeSession:
         return MergeConflict(conflicts=self.open)._repr_html_()
 
     def _merge(self, request: Request) -> Merged:
-        return merge_frame(self._frame, request, self._decisions)
+        resolved = len(self.conflicts) - len(self.open)
+        return merge_frame(self._frame, request, self._work, self._decisions, resolved)
 
     def _decide(self, chosen: list[found_conflicts.Found], choice: Answer) -> None:
         for one in chosen:

@@ -319,26 +319,31 @@ def past_state(store: Store, state: State, commit_id: str) -> State:
     return replace(state, tables=tables, schema=schema, streams=streams)
 
 
-def delete_branch(store: Store, name: str, *, bound: str | None = None) -> None:
-    """Close a branch and release its name. Its commits stay readable where other logs hold them."""
+def delete_branch(
+    store: Store, name: str, *, bound: str | None = None, head: str | None = None
+) -> None:
+    """Close a branch and release its name. Its commits stay readable where other logs hold them.
+
+    With `head` only while it is at that commit: what came later is not thrown away.
+    """
     text = names.clean(name)
     if text == layout.MAIN:
         raise InputError("'main' cannot be deleted", reason="main is the default line")
     if text == bound:
         raise BranchBusy(f"this handle is on branch '{text}'", branch=text)
-    close_ref(store, refs.find_ref(store, text))
+    close_ref(store, refs.find_ref(store, text), head)
 
 
-def close_ref(store: Store, ref: Ref) -> None:
+def close_ref(store: Store, ref: Ref, head: str | None = None) -> None:
     """Close what a name leads to, then the name; who comes second hears that it is gone."""
-    already = _close(store, line_of(store, ref.name, ref.ulid))
+    already = _close(store, line_of(store, ref.name, ref.ulid), head)
     with undecided():
         refs.release(store, ref)
     if already:
         raise refs.missing(ref.name, ref.place)
 
 
-def _close(store: Store, line: Line) -> bool:
+def _close(store: Store, line: Line, head: str | None = None) -> bool:
     """Publish the closing version; True when somebody else had done it."""
     nonce = ids.nonce()
     doubt = Doubt(f"the deletion of branch '{line.name}'")
@@ -349,6 +354,8 @@ def _close(store: Store, line: Line) -> bool:
                 secure(base)
                 return base.state.head.nonce != nonce
             doubt.seen(base)
+            if head is not None and base.state.head.commit_id != head:
+                raise BranchBusy(branch=line.name, reason=f"it has moved on from commit {head}")
             if _swap_closed(line, base, base.state.closing(nonce), doubt):
                 return False
         raise ConcurrentCommit(f"branch '{line.name}' was too busy to be deleted")

@@ -5,6 +5,7 @@ staged, and no intent written, before every conflict is decided.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from omnigraph.errors import BranchNotFound, ReadSetConflict
@@ -30,9 +31,12 @@ def land(
         _as_captured(frame, txn)
         for one in adopted.values():
             txn.store.open(one.location, one.lance_version)
+        writes = stage_tables(txn, delta)
+        # Who lost by now leaves nothing behind; who loses later leaves a refusal in the log.
+        _as_captured(frame, replace(txn, base=frame.target.refresh()))
         return PublishPlan(
             "merge",
-            stage_tables(txn, delta),
+            writes,
             (SameHead(frame.ours.commit_id),),
             adopted=adopted,
             foreign=frame.foreign,

@@ -4,10 +4,17 @@ Owns the order of these steps. A merge that was done already is found out before
 where the target has not moved its tables become those of the source, and nothing is read at all.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from omnigraph.errors import EntityConflict, InputError, MergeConflict, PreconditionFailed
+from omnigraph.errors import (
+    EntityConflict,
+    InputError,
+    InternalError,
+    MergeConflict,
+    PreconditionFailed,
+    ReadSetConflict,
+)
 from omnigraph.history.bases import Frame, Outcome, capture
 from omnigraph.history.commit import Commit
 from omnigraph.history.line import Line
@@ -15,11 +22,12 @@ from omnigraph.history.plan import Signature
 from omnigraph.history.schemas import schemas_agree, schemas_differ
 from omnigraph.rules.delta import Delta
 
-from .conflicts import Entity
 from .edges import Parallel
 from .land import land
 from .strategy import Strategy, checked, settle, spelled
-from .work import Decision, Decisions, Judged, Options, Work
+from .work import Decisions, Judged, Options, Work
+
+_ATTEMPTS = 4  # maintenance of the target is no reason to give up
 
 
 @dataclass(frozen=True)
@@ -74,32 +82,54 @@ def merge(source: Line, target: Line, asked: Request) -> Merged:
 
     Raises `MergeConflict` with every conflict that is left, unless it is a dry run.
     """
-    frame = open_merge(source, target, asked.if_commit)
-    checked(asked.strategy, _type_names(frame))
-    return merge_frame(frame, asked)
+    for attempt in range(_ATTEMPTS):
+        frame = open_merge(source, target, asked.if_commit)
+        checked(asked.strategy, _type_names(frame))
+        try:
+            return merge_frame(frame, asked)
+        except ReadSetConflict:
+            if attempt + 1 == _ATTEMPTS or not _only_tended(frame):
+                raise
+    raise InternalError("unreachable")
 
 
-def merge_frame(frame: Frame, asked: Request, decisions: Decisions | None = None) -> Merged:
-    """Merge what was captured, with decisions that were taken before."""
+def _only_tended(frame: Frame) -> bool:
+    """Whether the target has moved without any change of what it holds."""
+    now, then = frame.target.refresh().state, frame.ours
+    contents = {key: one.content_id for key, one in now.tables.items()}
+    moved = now.head.commit_id != then.commit_id and not now.head.closed
+    same = contents == {key: one.content_id for key, one in then.tables.items()}
+    return moved and same and now.schema == then.schema_row
+
+
+def merge_frame(
+    frame: Frame,
+    asked: Request,
+    work: Work | None = None,
+    decisions: Decisions | None = None,
+    resolved: int = 0,
+) -> Merged:
+    """Merge what was captured, with work that was done and decisions that were taken before."""
     if frame.outcome == "already_up_to_date":
         return Merged(frame, frame.outcome)
-    work, taken = Work(frame, asked.options), dict[Entity, Decision]()
+    work = work or Work(frame, asked.options)
     if frame.outcome == "fast_forward":
         # The result is the source, which was valid when it was written.
         adopted = {key: work.entry_of(key) for key in work.touched()}
         judged = Judged((), Delta(), adopted)
     else:
-        judged, taken = settle(work, asked.strategy, decisions)
-    merged = Merged(frame, frame.outcome, judged=judged, resolved=len(taken))
+        judged, count = settle(work, asked.strategy, decisions)
+        resolved += count
+    merged = Merged(frame, frame.outcome, judged=judged, resolved=resolved)
     if judged.found:
         if asked.dry_run:
-            return Merged(frame, "conflict", judged=judged, resolved=len(taken))
+            return replace(merged, outcome="conflict")
         raise MergeConflict(conflicts=merged.conflicts)
     if asked.dry_run:
         return merged
-    told = details(asked, resolved=len(taken))
+    told = details(asked, resolved=resolved)
     commit = land(frame, judged.delta, judged.adopted, asked.signature, told)
-    return Merged(frame, frame.outcome, commit, judged, len(taken))
+    return replace(merged, commit=commit)
 
 
 def details(asked: Request, *, resolved: int) -> dict[str, Any]:

@@ -72,34 +72,33 @@ def answer(strategy: Strategy, conflict: EntityConflict) -> Answer:
 
 def settle(
     work: Work, strategy: Strategy, decisions: Mapping[Entity, Decision] | None = None
-) -> tuple[Judged, dict[Entity, Decision]]:
-    """Judge, decide, judge again, until nothing more is decided."""
+) -> tuple[Judged, int]:
+    """Judge, decide, judge again, until nothing more is decided; says how many conflicts were."""
     taken = dict(decisions or {})
-    judged = work.judge(taken)
+    judged, count = work.judge(taken), 0
     for _ in range(_ROUNDS):
         more = [(one, answer(strategy, one.conflict)) for one in judged.found]
-        if not add(work, taken, more):
+        decided = add(work, taken, more)
+        if not decided:
             break
-        judged = work.judge(taken)
-    return judged, taken
+        judged, count = work.judge(taken), count + decided
+    return judged, count
 
 
-def add(
-    work: Work, decisions: dict[Entity, Decision], more: Sequence[tuple[Found, Answer]]
-) -> bool:
-    """Write answers down; says whether any of them is new. What was decided before stays."""
-    before = len(decisions)
+def add(work: Work, decisions: dict[Entity, Decision], more: Sequence[tuple[Found, Answer]]) -> int:
+    """Write answers down; says how many of them are new. What was decided before stays."""
+    count = 0
     for found, said in more:
-        if said is None:
-            continue
+        before = len(decisions)
         if isinstance(said, Mapping):
             entity = found.involved[0]
             if entity not in decisions:
                 decisions[entity] = _row(work, found, said)
-            continue
-        for entity in found.involved:
-            decisions.setdefault(entity, _side(said))
-    return len(decisions) > before
+        elif said is not None:
+            for entity in found.involved:
+                decisions.setdefault(entity, _side(said))
+        count += len(decisions) > before
+    return count
 
 
 def _side(text: Any) -> Any:
