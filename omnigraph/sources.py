@@ -110,10 +110,11 @@ class Counted:
         return found
 
 
-def write_lines(path: Path, lines: Iterable[bytes]) -> int:
+def write_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) -> int:
     """Write lines to a file, packed when it is called .gz or .zst; gives how many there were.
 
-    They go to a file beside it first, which takes its name when it is complete.
+    They go to a file beside it first, which takes its name when it is complete. With `durable` it
+    survives a crash, and a file that somebody put in its place at once is refused.
     """
     try:
         handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -123,13 +124,34 @@ def write_lines(path: Path, lines: Iterable[bytes]) -> int:
         with os.fdopen(handle, "wb") as raw, _packing(raw, path.suffix) as out:
             count = _write(out, lines)
         Path(scratch).chmod(0o666 & ~_umask())
+        made = _synced(Path(scratch)) if durable else None
         Path(scratch).replace(path)
+        if made is not None:
+            _settle(path, made)
     except OSError as error:
         raise _unwritable(path, error) from error
     finally:
         with suppress(FileNotFoundError):
             Path(scratch).unlink()
     return count
+
+
+def _synced(path: Path) -> os.stat_result:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        return os.fstat(file.fileno())
+
+
+def _settle(path: Path, made: os.stat_result) -> None:
+    """Make the new name of a file durable, and see that it is still the file that was made."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    if not os.path.samestat(path.stat(), made):
+        hint = "somebody else writes there: choose another place"
+        raise InputError(f"{path} was replaced meanwhile", reason="replaced", hint=hint)
 
 
 def _write(out: Any, lines: Iterable[bytes]) -> int:

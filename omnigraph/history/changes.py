@@ -143,7 +143,7 @@ def blocks(chain: Chain, scope: Scope) -> Iterator[Block]:
     """
     if not chain.commits:
         return
-    erased = frozenset(chain.shown.schema.erased)
+    erased = chain.shown.erased.union(chain.shown.schema.erased)
     near = snapshot_of(chain.shown, chain.shown.log, chain.after)
     old = replace(near, past=True, erased=erased)
     for commit in chain.commits:

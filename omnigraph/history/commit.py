@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from omnigraph.errors import UsageError
+
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
@@ -63,9 +65,9 @@ class Commit:
     """One publish. `tables` holds what changed; None marks a dropped table.
 
     `streams` are the tokens of the batches that it brought, `note` is what the machinery found out
-    about the store, `details` how a merge was decided. Times are microseconds since 1970:
-    `created_at` was taken before the first effect and survives retries; `published_at` belongs to
-    the attempt that landed. They decide nothing.
+    about the store, `details` how a merge was decided, `graph` the handle that gave it out. Times
+    are microseconds since 1970: `created_at` was taken before the first effect and survives
+    retries; `published_at` belongs to the attempt that landed. They decide nothing.
     """
 
     id: str
@@ -84,6 +86,7 @@ class Commit:
     streams: Mapping[str, str] = field(default_factory=dict)
     note: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    graph: Any = field(default=None, compare=False, repr=False)
 
     def __repr__(self) -> str:
         told = {"by": self.actor, "on": self.branch, "message": self.message}
@@ -110,6 +113,12 @@ class Commit:
     def merged_parent(self) -> str | None:
         """The commit that a merge brought in."""
         return self.parents[1] if len(self.parents) > 1 else None
+
+    def changes(self, **filters: Any) -> Any:
+        """What it changed against its first parent; `types`, `kinds` and `ops` choose."""
+        if self.graph is None:
+            raise UsageError(reason=f"commit {self.id} was not given out by a graph")
+        return self.graph._changes_of(self.id, **filters)
 
     def to_json(self) -> dict[str, Any]:
         """The metadata of the commit's row; absent facts are left out."""

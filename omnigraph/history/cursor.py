@@ -89,6 +89,12 @@ def decode(text: str, kind: Kind, binding: Binding) -> dict[str, Any]:
     return place
 
 
+def peek(text: str) -> dict[str, Any]:
+    """The place that a token names, whatever it was made for."""
+    place: dict[str, Any] = _facts_in(text)["at"]
+    return place
+
+
 def entity_place(entity_id: str) -> dict[str, str]:
     """An entity id as tokens carry it: a long one is shortened, and known by its hash.
 

@@ -5,7 +5,7 @@ schema gives a graph that exports the same bytes again. Memory holds the ids of 
 rows of one piece.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -27,14 +27,20 @@ _COUNTED = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
 
 
 def export_lines(
-    snapshot: Snapshot, types: Sequence[str] | None = None, *, iso_dates: bool = False
+    snapshot: Snapshot,
+    types: Sequence[str] | None = None,
+    *,
+    iso_dates: bool = False,
+    kinds: Collection[str] | None = None,
 ) -> Iterator[bytes]:
     """The lines of an export, with their ends; `types` names node and edge types to keep.
 
-    Dates are numbers, or with `iso_dates` texts as people write them; both load back.
+    Dates are numbers, or with `iso_dates` texts as people write them; both load back. `kinds` are
+    `node` and `edge`.
     """
     for one in chosen_types(snapshot, types):
-        if snapshot.tables[table_key(one)].rows:
+        kept = kinds is None or table_key(one).partition(":")[0] in kinds
+        if kept and snapshot.tables[table_key(one)].rows:
             yield from _of_type(one, snapshot.table(table_key(one)), iso_dates)
 
 
