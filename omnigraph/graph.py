@@ -7,24 +7,19 @@ and never changes which branch or which past it shows.
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from omnigraph import ids
-from omnigraph.branching import Branching
 from omnigraph.errors import (
     AlreadyExists,
     BranchNotFound,
     GraphNotInitialized,
-    InputError,
     SchemaUnsupported,
-    SnapshotNotFound,
 )
+from omnigraph.feeding import Feeding
 from omnigraph.history import branches
 from omnigraph.history.audit import Outcome, list_outcomes
-from omnigraph.history.commit import Commit
 from omnigraph.history.copy import Copied, Progress, copy_graph
 from omnigraph.history.line import Line
 from omnigraph.history.manifest import manifest_exists
@@ -32,14 +27,14 @@ from omnigraph.history.plan import Signature
 from omnigraph.history.recover import recover_when_due
 from omnigraph.history.refs import Ref, find_ref
 from omnigraph.history.schemas import Contract
-from omnigraph.history.snapshot import Point, find_commit
 from omnigraph.ingest.load import LoadMode
-from omnigraph.reading import Moment, Reading
+from omnigraph.reading import Reading
 from omnigraph.shaping import SchemaText, Shaping, schema_text
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Durability, open_store
 from omnigraph.terms import actor_of
+from omnigraph.travel import Travel
 
 if TYPE_CHECKING:
     from omnigraph.pipeline.frames import SparkGraph
@@ -48,7 +43,7 @@ Location = str | PathLike[str]
 Options = Mapping[str, object]
 
 
-class Graph(Reading, Branching, Shaping):
+class Graph(Reading, Feeding, Travel, Shaping):
     """An open graph, bound to a branch, or to one moment of its past."""
 
     @property
@@ -60,48 +55,6 @@ class Graph(Reading, Branching, Shaping):
         """A handle on another branch."""
         self._open()
         return self._bound(branches.open_line(self._store, branch))
-
-    def at(self, point: Moment) -> "Graph":
-        """A read-only handle on the past.
-
-        A commit id, a manifest version, a moment with its zone (also as ISO text), a span of time
-        before now, or `HEAD~3` for the third commit before what this handle shows.
-        """
-        self._open()
-        return Graph(self._store, self._line, actor=self.actor, at=self._point(point))
-
-    def pin(self) -> "Graph":
-        """A read-only handle on what there is now: many reads of one state."""
-        shown = self._newest()
-        return Graph(self._store, self._line, actor=self.actor, pinned=shown)
-
-    def log(
-        self,
-        branch: str | None = None,
-        *,
-        limit: int | None = None,
-        since: datetime | None = None,
-        actor: str | None = None,
-        type: str | None = None,
-    ) -> list[Commit]:
-        """The commits a head stands on, newest first; of this handle, or of another branch."""
-        self._open()
-        shown = self._snapshot if branch is None else self.checkout(branch).snapshot
-        kept = (
-            one
-            for one in shown.log.newest_first(shown.commit_id)
-            if (actor is None or one.actor == actor)
-            and (since is None or one.published >= since)
-            and (type is None or type in {key.partition(":")[2] for key in one.tables})
-        )
-        return list(islice(kept, limit))
-
-    def commit(self, commit_id: str) -> Commit:
-        """One commit: of this branch first, else of any; also `HEAD` and `HEAD~3`."""
-        self._open()
-        if commit_id == "HEAD" or commit_id.startswith("HEAD~"):
-            commit_id = self._back(commit_id)
-        return find_commit(self._store, self._line, commit_id)[2]
 
     def table(self, name: str, *, kind: str | None = None) -> Any:
         """The pinned Lance dataset of a node or edge type; the node wins when both exist."""
@@ -173,25 +126,6 @@ class Graph(Reading, Branching, Shaping):
         durability, options = self._store.durability, storage_options
         target = open_store(os.fspath(uri), durability=durability, options=options)
         return copy_graph(self._store, target, progress, actor=self.actor)
-
-    def _point(self, point: Moment) -> Point:
-        if isinstance(point, timedelta):
-            return ids.now() - abs(point)
-        if not isinstance(point, str):
-            return point
-        if point == "HEAD" or point.startswith("HEAD~"):
-            return self._back(point)
-        return _moment(point)
-
-    def _back(self, text: str) -> str:
-        steps = text.removeprefix("HEAD").removeprefix("~") or "0"
-        if not steps.isdecimal():
-            raise InputError(f"'{text}' names no commit", reason="expected HEAD~ and a number")
-        line = self._snapshot.log.first_parents(self._snapshot.commit_id)
-        found = next(islice(line, int(steps), None), None)
-        if found is None:
-            raise SnapshotNotFound(f"there are fewer than {steps} commits before this one")
-        return found.id
 
     def _bound(self, line: Line) -> "Graph":
         return Graph(self._store, line, read_only=self.read_only, actor=self.actor)
@@ -321,11 +255,3 @@ def _same_schema(graph: Graph, catalog: Any) -> Graph:
             hint="open it and change its schema, or choose another place",
         )
     return graph
-
-
-def _moment(text: str) -> Point:
-    """ISO text as a moment; anything else is an id and stays as it is."""
-    try:
-        return datetime.fromisoformat(text) if text[:4].isdecimal() and "-" in text else text
-    except ValueError:
-        return text

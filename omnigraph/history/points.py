@@ -1,0 +1,94 @@
+"""Points of the past by whatever names them: ids, versions, moments, tags, branches, steps back.
+
+Owns how a word is read. A word that is no id, moment or number is a tag, else a branch. Finds
+states; never opens a table and never changes anything.
+"""
+
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from omnigraph import ids
+from omnigraph.errors import BranchNotFound, InputError, NotFound, SnapshotNotFound
+from omnigraph.ids import is_ulid
+from omnigraph.storage.store import Store
+
+from .branches import open_line
+from .commit import Commit
+from .diff import snapshot_of
+from .line import Line
+from .snapshot import Snapshot, find_commit, of_state, snapshot
+from .tags import list_tags, open_tag
+
+Named = str | int | datetime | timedelta
+HEAD = "HEAD"
+
+
+def find_point(store: Store, line: Line, near: Snapshot, point: Named) -> Snapshot:
+    """The state that a caller means; `near` is what `HEAD` stands for."""
+    if isinstance(point, timedelta):
+        return snapshot(store, line, ids.now() - abs(point))
+    if not isinstance(point, str):
+        return snapshot(store, line, point)
+    name, sign, steps = point.strip().partition("~")
+    line, shown = (line, near) if name == HEAD else _named(store, line, name)
+    return _back(store, line, shown, point, steps or "1") if sign else shown
+
+
+def find_commit_named(store: Store, line: Line, near: Snapshot, text: str) -> Commit:
+    """The commit of an id, whose state may be gone, or of anything else that names one."""
+    if is_ulid(text):
+        with suppress(SnapshotNotFound):
+            return find_commit(store, line, text)[2]
+    return find_point(store, line, near, text).commit
+
+
+def _named(store: Store, line: Line, name: str) -> tuple[Line, Snapshot]:
+    """A state, and the branch on which steps before it are looked for first."""
+    if is_ulid(name):
+        return line, _commit(store, line, name)
+    moment = _moment(name)
+    if moment is not None:
+        return line, snapshot(store, line, moment)
+    if name and ":" not in name:
+        with suppress(NotFound):
+            return line, open_tag(store, name)
+        with suppress(BranchNotFound):
+            there = open_line(store, name)
+            return there, of_state(store, there, there.base())
+    if name.isdecimal():
+        return line, snapshot(store, line, int(name))
+    return line, snapshot(store, line, name)
+
+
+def _commit(store: Store, line: Line, commit_id: str) -> Snapshot:
+    """A commit of this branch, of any other, or of what only a tag keeps."""
+    try:
+        return snapshot(store, line, commit_id)
+    except SnapshotNotFound:
+        for tag in list_tags(store):
+            with suppress(NotFound):  # deleted since it was listed
+                shown = open_tag(store, tag.name)
+                if shown.log.find(commit_id) is not None:
+                    return snapshot_of(shown, shown.log, commit_id)
+        raise
+
+
+def _back(store: Store, line: Line, shown: Snapshot, text: str, steps: str) -> Snapshot:
+    """Some first parents before a state."""
+    if not steps.isdecimal():
+        raise InputError(f"'{text}' names no commit", reason="expected HEAD~ and a number")
+    at = shown.commit_id
+    for _ in range(int(steps)):
+        before = shown.log.get(at).parent
+        if before is None:
+            raise SnapshotNotFound(f"there are fewer than {steps} commits before this one")
+        at = before
+    return shown if at == shown.commit_id else _commit(store, line, at)
+
+
+def _moment(text: str) -> datetime | None:
+    """ISO text as a moment; None for anything else."""
+    try:
+        return datetime.fromisoformat(text) if text[:4].isdecimal() and "-" in text else None
+    except ValueError:
+        return None

@@ -1,0 +1,197 @@
+"""One entity through the history: its versions, and which commit gave each value.
+
+Owns the walk over the graph of commits. A version belongs to the commit that made it, on whatever
+branch; a merge that only brought it along made nothing. Each content of the table is asked once,
+for one row; commits that did not touch the table cost nothing.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.errors import EntityNotFound, HistoryReclaimed
+from omnigraph.storage.blobs import row_schema
+from omnigraph.storage.equality import same_values
+from omnigraph.storage.find import find
+from omnigraph.storage.table import Table, open_table
+
+from .commit import Commit, TableEntry
+from .diff import fitted, matched
+from .entities import EntityChange, Op
+from .log import in_order
+from .snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class EntityVersion:
+    """What one commit made of an entity; `values` are None when it removed it.
+
+    `before` is what the first parent has, `changed` names what differs in an update, `endpoints`
+    are the ends of an edge.
+    """
+
+    commit: Commit
+    op: Op
+    values: dict[str, Any] | None
+    before: dict[str, Any] | None = None
+    changed: tuple[str, ...] = ()
+    endpoints: dict[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Blamed:
+    """A property, its value now, and the commit that gave it; None when cleanup took that past."""
+
+    name: str
+    value: Any
+    commit: Commit | None
+
+    @property
+    def actor(self) -> str | None:
+        """Who gave the value."""
+        return self.commit.actor if self.commit is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The row of the entity in one content of its table, or none; with the table's columns."""
+
+    rows: pa.Table
+    schema: pa.Schema
+
+
+class Trace:
+    """An entity in everything that a state stands on."""
+
+    def __init__(self, shown: Snapshot, key: str, entity_id: str) -> None:
+        if key not in shown.tables:
+            raise EntityNotFound(f"there is no {key.replace(':', ' type ')} here")
+        self._shown, self._key, self._id = shown, key, entity_id
+        self._commits = in_order(shown.log.ancestors(shown.commit_id).values())
+        self._entries = _entries(self._commits, shown.tables[key])
+        self._gone = frozenset(shown.schema.erased)
+        self._known: dict[str, _Row] = {}
+
+    def versions(self) -> Iterator[EntityVersion]:
+        """Every version, newest first; it ends where cleanup took the past."""
+        for commit in self._commits:
+            if not any(self._differs(commit, parent) for parent in commit.parents or ("",)):
+                continue
+            try:
+                change = self._change(commit)
+            except HistoryReclaimed:
+                return
+            if change is not None:
+                yield _version(commit, change)
+
+    def blame(self) -> dict[str, Blamed]:
+        """For each property that the entity has now, the commit that gave its value."""
+        now = self._row(self._shown.commit_id)
+        if now is None or not now.rows.num_rows:
+            name = self._key.partition(":")[2]
+            raise EntityNotFound(f"there is no {name} '{self._id}' here")
+        names = [name for name in now.rows.column_names if name != "id"]
+        waiting = {self._shown.commit_id: set(names)}
+        found: dict[str, Commit | None] = {}
+        for commit in self._commits:
+            asked = waiting.pop(commit.id, None)
+            if asked:
+                self._hand_on(commit, asked, waiting, found, now)
+        values = now.rows.to_pylist()[0]
+        return {name: Blamed(name, values[name], found.get(name)) for name in names}
+
+    def _hand_on(
+        self,
+        commit: Commit,
+        asked: set[str],
+        waiting: dict[str, set[str]],
+        found: dict[str, Commit | None],
+        now: _Row,
+    ) -> None:
+        """Values that a parent had already are asked of it; the others are this commit's own."""
+        try:
+            for parent in commit.parents:
+                had = asked if not self._differs(commit, parent) else self._same(parent, asked, now)
+                waiting.setdefault(parent, set()).update(had)
+                asked = asked - had
+        except HistoryReclaimed:
+            return
+        found.update(dict.fromkeys(asked, commit))
+
+    def _same(self, commit_id: str, names: set[str], now: _Row) -> set[str]:
+        """The properties that had the value of now at a commit."""
+        then = self._row(commit_id)
+        if then is None or not then.rows.num_rows:
+            return set()
+        rows = fitted(then.rows, then.schema, now.schema).cast(now.rows.schema)
+        return {name for name in names if same_values(rows[name], now.rows[name])[0]}
+
+    def _differs(self, commit: Commit, parent: str) -> bool:
+        """Whether the table differs at all; nothing is read."""
+        one, other = self._entries.get(commit.id), self._entries.get(parent)
+        return (one and one.content_id) != (other and other.content_id)
+
+    def _change(self, commit: Commit) -> EntityChange | None:
+        """What a commit made of the entity, unless one of its parents had it so."""
+        after = self._row(commit.id)
+        changes = [self._against(parent, after) for parent in commit.parents or ("",)]
+        return changes[0] if all(one is not None for one in changes) else None
+
+    def _against(self, parent: str, after: _Row | None) -> EntityChange | None:
+        before = self._row(parent)
+        known = after or before
+        if known is None:
+            return None
+        shape = row_schema(known.schema)
+        was = shape.empty_table() if before is None else _fit(before, known)
+        now = shape.empty_table() if after is None else after.rows
+        return next(matched(self._key, was, now, shape).records(), None)
+
+    def _row(self, commit_id: str) -> _Row | None:
+        """The entity at a commit; None where there is no such table."""
+        entry = self._entries.get(commit_id)
+        if entry is None:
+            return None
+        if entry.content_id not in self._known:
+            table = self._open(entry, commit_id)
+            rows = find(table, {"id": pa.array([self._id], pa.string())}, table.schema.names)
+            self._known[entry.content_id] = _Row(rows, table.schema)
+        return self._known[entry.content_id]
+
+    def _open(self, entry: TableEntry, commit_id: str) -> Table:
+        try:
+            if entry.location not in self._gone:
+                return open_table(self._shown.store, entry.location, entry.lance_version)
+        except FileNotFoundError:
+            pass
+        raise HistoryReclaimed(first_unreadable_commit_id=commit_id)
+
+
+def _fit(row: _Row, known: _Row) -> pa.Table:
+    return fitted(row.rows, row.schema, known.schema).cast(row_schema(known.schema))
+
+
+def _version(commit: Commit, change: EntityChange) -> EntityVersion:
+    facts = (change.after, change.before, change.changed, change.endpoints)
+    return EntityVersion(commit, change.op, *facts)
+
+
+def _entries(commits: list[Commit], now: TableEntry) -> Mapping[str, TableEntry | None]:
+    """What each commit names as the table, whatever it was called then."""
+    found: dict[str, TableEntry | None] = {}
+    for one in reversed(commits):
+        before = found.get(one.parents[0]) if one.parents else None
+        found[one.id] = _entry(one, before, now)
+    return found
+
+
+def _entry(commit: Commit, before: TableEntry | None, now: TableEntry) -> TableEntry | None:
+    listed = [one for one in commit.tables.values() if one is not None]
+    same = next((one for one in listed if one.location == now.location), None)
+    if same is not None:
+        return same
+    named = commit.tables.get(now.key, before)
+    dropped = before is not None and commit.tables.get(before.key, before) is None
+    return None if dropped and named is before else named
