@@ -1,0 +1,279 @@
+"""Random programs of branches and merges: written by chance, made small when they fail.
+
+Owns the form of a program (a list of steps, each a tuple of plain values), how one is thought up,
+and how a failing one is shrunk and printed. A step about a branch that is not there does nothing,
+so any part of a program is a program.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import Any
+
+from tests.model.versions import Entity, Graph, Row, Rules, Versions, broken, without
+
+Step = tuple[Any, ...]
+Program = tuple[Step, ...]
+
+SCHEMA = """
+node Person {
+  name: String
+  age: I32?
+  nick: String?
+  score: F64?
+  @key(name)
+  @unique(nick)
+  @range(age, 0..99)
+}
+node Team { title: String? }
+edge Knows: Person -> Person { since: I32? }
+edge Leads: Person -> Team @card(1..2)
+edge Likes: Person -> Person { @unique(src, dst) }
+"""
+PERSON, TEAM, KNOWS, LEADS, LIKES = (
+    *("node:Person", "node:Team"),
+    *("edge:Knows", "edge:Leads", "edge:Likes"),
+)
+RULES = Rules(
+    unique={PERSON: (("nick",),), LIKES: (("src", "dst"),)},
+    ends={KNOWS: (PERSON, PERSON), LEADS: (PERSON, TEAM), LIKES: (PERSON, PERSON)},
+    card={LEADS: (1, 2)},
+    bounds={(PERSON, "age"): (0, 99)},
+)
+START: Graph = {
+    (PERSON, "a"): {"name": "a", "age": 1, "nick": "A", "score": 0.0},
+    (PERSON, "b"): {"name": "b", "age": 2, "nick": None, "score": None},
+    (PERSON, "c"): {"name": "c", "age": None, "nick": None, "score": 1.5},
+    (TEAM, "s"): {"title": "x"},
+    (TEAM, "t"): {"title": None},
+    (KNOWS, "k1"): {"src": "a", "dst": "b", "since": 1},
+    (LEADS, "l1"): {"src": "a", "dst": "s"},
+    (LEADS, "l2"): {"src": "a", "dst": "t"},
+    (LIKES, "i1"): {"src": "b", "dst": "c"},
+}
+_IDS = {
+    PERSON: ("a", "b", "c", "d"),
+    TEAM: ("s", "t"),
+    KNOWS: ("k1", "k2", "k3"),
+    LEADS: ("l1", "l2", "l3"),
+    LIKES: ("i1", "i2"),
+}
+STRATEGIES = ("none", "none", "ours", "theirs", "rows", "values", "wrong", "property", "collapse")
+_KINDS = (
+    *("put",) * 12,
+    *("cut",) * 4,
+    *("fork",) * 5,
+    *("merge",) * 13,
+    *("drop", "rewrite", "rewrite", "reopen", "fault", "fault", "diff", "at"),
+)
+
+
+class Author:
+    """Thinks up programs, on a model of its own, so that most steps do something."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = Random(seed)
+        self.model = Versions(RULES, "c00", START)
+        self.count = 0
+
+    def program(self, size: int) -> Program:
+        """So many steps; the first two make a branch and write to it."""
+        steps: list[Step] = []
+        for at in range(size):
+            step = self._fork() if at == 0 else self._step(self.dice.choice(_KINDS))
+            steps.append(step)
+            self._imagine(step)
+        return tuple(steps)
+
+    def _step(self, kind: str) -> Step:
+        if kind == "fault":
+            inner = self._step(self.dice.choice(("put", "cut", "merge", "merge", "fork", "drop")))
+            return "fault", self.dice.randint(1, 9), self.dice.choice(("before", "after")), inner
+        return getattr(self, f"_{kind}")()  # type: ignore[no-any-return]
+
+    def _branch(self) -> str:
+        return self.dice.choice(sorted(self.model.heads))
+
+    def _fork(self) -> Step:
+        name = self.dice.choice(("p", "q", "r", "s"))
+        past = self.dice.randrange(len(self.model.commits)) if self.dice.random() < 0.15 else None
+        return "fork", self._branch(), name, past
+
+    def _merge(self) -> Step:
+        source, target = self._branch(), self._branch()
+        if source == target and len(self.model.heads) > 1:
+            return self._merge()
+        return "merge", source, target, self.dice.choice(STRATEGIES)
+
+    def _drop(self) -> Step:
+        return "drop", self._branch()
+
+    def _rewrite(self) -> Step:
+        return "rewrite", self._branch()
+
+    def _reopen(self) -> Step:
+        return ("reopen",)
+
+    def _diff(self) -> Step:
+        many = len(self.model.commits)
+        return "diff", self.dice.randrange(many), self.dice.randrange(many)
+
+    def _at(self) -> Step:
+        return "at", self.dice.randrange(len(self.model.commits))
+
+    def _cut(self) -> Step:
+        branch = self._branch()
+        graph = self.model.graph(branch)
+        return "cut", branch, self.dice.choice(sorted(graph)) if graph else (PERSON, "a")
+
+    def _put(self) -> Step:
+        """One to three entities; what would be refused is thought over a few times."""
+        branch = self._branch()
+        old = self.model.graph(branch)
+        for _ in range(6):
+            found = dict(self._entity(old) for _ in range(self.dice.randint(1, 3)))
+            if not list(broken(RULES, old, {**old, **found})):
+                break
+        return "put", branch, tuple((one, tuple(row.items())) for one, row in found.items())
+
+    def _entity(self, graph: Graph) -> tuple[Entity, Row]:
+        dice = self.dice
+        key = dice.choice((PERSON, PERSON, PERSON, TEAM, KNOWS, KNOWS, LEADS, LIKES))
+        own = dice.choice(_IDS[key])
+        if key == PERSON:
+            age, nick = dice.choice((None, 1, 2, 3)), dice.choice((None, None, "A", "B"))
+            fresh: Row = {"name": own, "age": age, "nick": nick, "score": dice.choice(_SCORES)}
+            known = graph.get((key, own))
+            name = dice.choice(("age", "nick", "score"))  # of a known one only a single value
+            return (key, own), fresh if known is None else {**known, name: fresh[name]}
+        if key == TEAM:
+            return (key, own), {"title": dice.choice((None, "", "x", "y"))}
+        source, target = RULES.ends[key]
+        row: dict[str, Any] = {
+            "src": dice.choice(_IDS[source]),
+            "dst": dice.choice(_IDS[target]),
+        }
+        return (key, own), {**row, "since": dice.choice((None, 1))} if key == KNOWS else row
+
+    def _imagine(self, step: Step) -> None:
+        """What a step makes of the model, as far as later steps want to know."""
+        self.count += 1
+        play(self.model, step, f"c{self.count:02d}")
+
+
+_SCORES = (None, 0.0, -0.0, 1.5)
+
+
+def play(model: Versions, step: Step, made: str) -> Any:
+    """Do a step to a model; what it says: conflicts, refusals, or None when it does not apply."""
+    return getattr(_Player(model, made), step[0])(*step[1:])
+
+
+class _Player:
+    """The steps that change a model."""
+
+    def __init__(self, model: Versions, made: str) -> None:
+        self.model = model
+        self.made = made
+
+    def put(self, branch: str, given: Sequence[Any]) -> str | None:
+        rows = {tuple(one): dict(row) for one, row in given}
+        return self._write(branch, lambda old: {**old, **rows})
+
+    def cut(self, branch: str, entity: Entity) -> str | None:
+        return self._write(branch, lambda old: without(old, tuple(entity), RULES))  # type: ignore[arg-type]
+
+    def _write(self, branch: str, change: Callable[[Graph], Any]) -> str | None:
+        if branch not in self.model.heads:
+            return None
+        old = self.model.graph(branch)
+        new = change(old)
+        if list(broken(RULES, old, new)):
+            return "refused"
+        self.model.commit(branch, self.made, new)
+        return "done"
+
+    def fork(self, source: str, name: str, past: int | None) -> str | None:
+        if source not in self.model.heads or name in self.model.heads:
+            return None
+        head = self.model.heads[source]
+        if past is not None:
+            line = sorted(self.model.ancestors(head))
+            head = line[past % len(line)]
+        self.model.heads[name] = head
+        return head
+
+    def drop(self, branch: str) -> str | None:
+        if branch == "main" or self.model.heads.pop(branch, None) is None:
+            return None
+        return "done"
+
+    def merge(self, source: str, target: str, how: str) -> Any:
+        if source == target or not {source, target} <= self.model.heads.keys():
+            return None
+        found = self.model.merge(source, target, strategy_of(how), **options_of(how))
+        if found.outcome in ("merged", "fast_forward"):
+            self.model.commit(target, self.made, found.graph, self.model.heads[source])
+        return found
+
+    def fault(self, _at: int, _how: str, inner: Step) -> Any:
+        return play(self.model, inner, self.made)
+
+    def rewrite(self, *_: Any) -> None:
+        """Nothing that a reader sees."""
+
+    reopen = diff = at = rewrite
+
+
+def options_of(how: str) -> dict[str, Any]:
+    """The options of a merge by its word."""
+    granularity = "property" if how in ("property", "values") else "entity"
+    return {"granularity": granularity, "collapse": how == "collapse"}
+
+
+def strategy_of(how: str) -> Callable[[Any], Any]:
+    """How a merge decides conflicts, by its word; for a conflict of the model or the product."""
+    rows = ("divergent_insert", "divergent_update", "delete_vs_update")
+
+    def answer(one: Any) -> Any:
+        if how in ("ours", "theirs"):
+            return how
+        if how == "rows" and one.kind in rows:
+            return "theirs"
+        person = "Person" in (getattr(one, "type_name", None) or one.entity[0])
+        if how in ("values", "wrong") and person and one.kind in rows[:2]:
+            return {"age": 55 if how == "values" else 100}
+        return None
+
+    return answer
+
+
+def shrunk(program: Program, fails: Callable[[Program], bool]) -> Program:
+    """A program that still fails, from which no step can be taken."""
+    size = max(1, len(program) // 2)
+    while True:
+        for smaller in _parts(program, size):
+            if fails(smaller):
+                program = smaller
+                break
+        else:
+            if size == 1:
+                return program
+            size //= 2
+
+
+def _parts(program: Program, size: int) -> Iterator[Program]:
+    for at in range(len(program) - size, -1, -1):
+        yield program[:at] + program[at + size :]
+    for at, step in enumerate(program):
+        if size == 1 and step[0] == "fault":
+            yield (*program[:at], step[3], *program[at + 1 :])
+        if size == 1 and step[0] == "put" and len(step[2]) > 1:
+            for one in range(len(step[2])):
+                less = (*step[:2], step[2][:one] + step[2][one + 1 :])
+                yield (*program[:at], less, *program[at + 1 :])
+
+
+def script(program: Program) -> str:
+    """A program as text that runs it again."""
+    steps = "\n".join(f"    {step!r}," for step in program)
+    return f"from tests.model.running import run\n\nrun((\n{steps}\n))\n"

@@ -1,0 +1,59 @@
+"""Random programs of branches and merges leave the same on the product and on the model.
+
+`pytest tests/model/test_programs.py` runs a few hundred small ones, the full run 5,000. What fails
+is made small and printed as a script.
+"""
+
+import pytest
+
+from tests.model.programs import Author, Program, script, shrunk
+from tests.model.running import hits, run
+
+QUICK, FULL = 240, 5000
+
+
+def failure(program: Program) -> BaseException | None:
+    """How a program fails, if it does."""
+    try:
+        run(program)
+    except Exception as error:
+        return error
+    return None
+
+
+def check(seed: int, size: int) -> None:
+    """Run one program; a failing one is made small and told."""
+    program = Author(seed).program(size)
+    first = failure(program)
+    if first is None:
+        return
+    small = shrunk(program, lambda one: type(failure(one)) is type(first))
+    told = failure(small) or first
+    pytest.fail(f"program {seed} of {size}: {told!r}\n\n{script(small)}")
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_small_programs(part: int) -> None:
+    for seed in range(part, QUICK, 4):
+        check(seed, 5 + seed % 4)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3 * 3600)
+@pytest.mark.parametrize("part", range(10))
+def test_many_programs(part: int, capsys: pytest.CaptureFixture[str]) -> None:
+    hits.clear()
+    for seed in range(QUICK + part, QUICK + FULL, 10):
+        check(seed, 5 + seed % 21)
+    with capsys.disabled():
+        print(f"\ncame across: {dict(sorted(hits.items()))}")
+    rare = {name for name in EVERYTHING if hits[name] < 5}
+    assert not rare
+
+
+EVERYTHING = (
+    *("already_up_to_date", "fast_forward", "merged", "conflict", "refused"),
+    *("divergent_insert", "divergent_update", "delete_vs_update", "orphan_edge"),
+    *("unique_violation", "cardinality_violation", "value_constraint_violation"),
+    *("put", "cut", "fork", "drop", "rewrite", "reopen", "fault", "diff", "at"),
+)
