@@ -154,6 +154,11 @@ class Feed(Iterator[ChangeBlock]):
         return cursor_at(self.binding, self._at)
 
     @property
+    def at_start(self) -> bool:
+        """Whether no block was given out yet."""
+        return self._at == self.chain.after
+
+    @property
     def caught_up(self) -> bool:
         """Whether all blocks were given out."""
         return self._at == self.chain.shown.commit_id
@@ -215,16 +220,14 @@ def reached(shown: Snapshot, commit_id: str, token: str) -> Chain:
 
 
 def _started(shown: Snapshot, start: str) -> Chain:
-    after = start.removeprefix(AFTER)
+    after = str(start).removeprefix(AFTER)
     if start == NOW:
         after = shown.commit_id
     elif start == BEGINNING:
         after = shown.log.first().id
-    elif start == after:
-        raise InputError(
-            f"'{start}' is no start of a feed",
-            reason="start is now, beginning, or after: and the id of a commit",
-        )
+    elif after == str(start):
+        known = "now, beginning, or after: and the id of a commit"
+        raise InputError(f"start is {known}, not '{start}'", reason="unknown start")
     found = chain_after(shown, after)
     if found is None:
         raise InputError(

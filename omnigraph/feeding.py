@@ -17,7 +17,7 @@ from omnigraph.handle import Handle
 from omnigraph.history.changes import commit_block
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.pages import BYTES, CHANGES, COMMITS, ChangePage, CommitPage, PageLimits
-from omnigraph.pages import commit_page as page_of_commit
+from omnigraph.pages import commit_pages as pages_of_commit
 from omnigraph.pages import poll as page_of_feed
 
 _LOOK = 0.1  # seconds after which a waiting reader sees that its handle was closed
@@ -116,7 +116,20 @@ class Feeding(Handle):
     ) -> CommitPage:
         """A page of what one commit changed against its first parent."""
         shown, limits = self._state_of(commit_id), PageLimits(limit, max_bytes)
-        return page_of_commit(shown, Wanted(types, kinds, ops), limits, page_token)
+        return next(pages_of_commit(shown, Wanted(types, kinds, ops), limits, page_token))
+
+    def commit_pages(
+        self,
+        commit_id: str,
+        *,
+        page_token: str | None = None,
+        limit: int = CHANGES,
+        max_bytes: int = BYTES,
+        **filters: Names,
+    ) -> Iterator[CommitPage]:
+        """All pages of what one commit changed, from the first or from a page token on."""
+        shown, limits = self._state_of(commit_id), PageLimits(limit, max_bytes)
+        return pages_of_commit(shown, Wanted(**filters), limits, page_token)
 
     def baseline(
         self,

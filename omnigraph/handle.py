@@ -8,6 +8,7 @@ work after a fork. It never reads or writes data.
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from omnigraph.errors import (
@@ -115,7 +116,7 @@ class Handle:
     @property
     def head(self) -> Commit:
         """The commit that this handle shows."""
-        return self._snapshot.commit
+        return replace(self._snapshot.commit, graph=self)
 
     @property
     def snapshot(self) -> Snapshot:

@@ -70,7 +70,7 @@ class PageLimits:
 
 def _within(resource: str, given: int, most: int) -> None:
     if given < 1:
-        raise InputError(reason=f"a page has at least one of everything, not {given}")
+        raise InputError(reason=f"a limit is at least 1, not {given}")
     if given > most:
         raise ResourceLimitExceeded(resource=resource, limit=most, actual=given)
 
@@ -151,20 +151,22 @@ class _Room:
         return True
 
 
-def commit_page(
-    shown: Snapshot, wanted: Wanted, limits: PageLimits, page_token: str | None
-) -> CommitPage:
-    """A page of the changes of the commit that a snapshot shows."""
+def commit_pages(
+    shown: Snapshot, wanted: Wanted, limits: PageLimits, page_token: str | None = None
+) -> Iterator[CommitPage]:
+    """The pages of the changes of a commit, all of one look at it."""
     scope = scope_for(shown, wanted, None)
     binding = Binding(shown.schema.ir.domain, shown.log.first().id, scope.digest)
     place = None if page_token is None else _place(page_token, binding, shown.commit_id)
     block = commit_block(shown, scope)
-    room = _Room(limits.changes, limits.bytes)
-    part, stopped = _pack(block, room, place)
-    if stopped is None:
-        return CommitPage(part)
-    remember(shown, block, scope)
-    return CommitPage(part, encode("commit-page", binding, commit=shown.commit_id, place=stopped))
+    while True:
+        part, place = _pack(block, _Room(limits.changes, limits.bytes), place)
+        if place is None:
+            yield CommitPage(part)
+            return
+        remember(shown, block, scope)
+        token = encode("commit-page", binding, commit=shown.commit_id, place=place)
+        yield CommitPage(part, token)
 
 
 def _place(token: str, binding: Binding, commit_id: str) -> Place:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _COMMANDS = {
     "list": Lazy(__name__, "list_", "List the commits of a branch, newest first."),
     "show": Lazy(__name__, "show_", "Show one commit."),
+    "changes": Lazy("omnigraph.cli.changes", "commit_changes", "Tell what one commit changed."),
 }
 _FILTERS = ("actor", "operation", "type")
 

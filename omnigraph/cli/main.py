@@ -31,6 +31,7 @@ _COMMANDS = {
     "explain": Lazy("omnigraph.cli.explain", "explain", "Show how a query runs."),
     "branch": Lazy("omnigraph.cli.branch", "branch", "Create, list and delete branches."),
     "commit": Lazy("omnigraph.cli.commit", "commit", "Look at the history of a graph."),
+    "changes": Lazy("omnigraph.cli.changes", "changes", "Follow what is committed to a branch."),
     "snapshot": Lazy(
         "omnigraph.cli.snapshot", "snapshot", "Show which tables a branch has, at which versions."
     ),

@@ -59,8 +59,8 @@ def branch_scope(name: str) -> str:
 
 
 def digest_of(facts: Mapping[str, Any]) -> str:
-    """The hash of plain facts."""
-    return sha256(_plain(facts)).hexdigest()
+    """The hash of plain facts, short enough for a token."""
+    return sha256(_plain(facts)).hexdigest()[:32]
 
 
 def encode(kind: Kind, binding: Binding, **place: Any) -> str:
