@@ -17,6 +17,7 @@ from omnigraph.values import PropertyType, ScalarType, entity_id, spell_float
 
 Fault = Callable[[int, ClientError], object]
 _ALPHABET = np.frombuffer(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", np.uint8)
+_TRIPLES = _ALPHABET[np.arange(32**3)[:, None] >> np.array([10, 5, 0]) & 31]
 _LOW_BITS = 50  # ten digits of five bits
 _LOW = (1 << _LOW_BITS) - 1
 _WHOLE = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
@@ -68,11 +69,13 @@ def made_ids(count: int) -> pa.Array:
     low = (start & _LOW) + np.arange(count, dtype=np.int64)
     high = [start >> _LOW_BITS, (start >> _LOW_BITS) + 1]  # the low part may run over, once
     upper = np.array([[number >> 5 * at & 31 for at in range(15, -1, -1)] for number in high])
-    lower = low[:, None] >> (5 * np.arange(9, -1, -1)) & 31
-    digits = np.concatenate([upper[low >> _LOW_BITS], lower], axis=1)
+    digits = np.empty((count, 26), np.uint8)
+    digits[:, :16] = _ALPHABET[upper][low >> _LOW_BITS]
+    digits[:, 16] = _ALPHABET[low >> 45 & 31]
+    for at, shift in ((17, 30), (20, 15), (23, 0)):
+        digits[:, at : at + 3] = _TRIPLES[low >> shift & 32767]
     offsets = pa.array(np.arange(0, 26 * count + 1, 26, dtype=np.int32))
-    text = pa.py_buffer(_ALPHABET[digits].tobytes())
-    return pa.StringArray.from_buffers(count, offsets.buffers()[1], text)
+    return pa.StringArray.from_buffers(count, offsets.buffers()[1], pa.py_buffer(digits))
 
 
 def agree(canonical: pa.Array, values: Sequence[object], fault: Fault) -> None:

@@ -4,7 +4,7 @@ Duplicates, uniqueness, endpoints and cardinality, with the meaning that `rules`
 finds the few records that break a rule; their violations are made here, on the driver.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby, pairwise
@@ -16,13 +16,20 @@ from omnigraph.rules.cardinality import miscounted
 from omnigraph.rules.endpoints import End, dangling, ends_of
 from omnigraph.rules.violation import Violation
 
+from .ends import Ends, Nodes, forget, lost_ends, sides_of
+from .keys import KEYS, TUPLES, key_columns, keyed, tuple_columns, tupled
 from .notes import unpacked
 from .place import type_of
 from .scan import scan
-from .stage import Job, groups, shown_tuple
+from .stage import Job
+from .staged import Fragment, over_staged, rows_of
+from .tuples import groups, shown_tuple
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+_FEW = 4  # so many times more stored nodes than loaded edges: they are asked for, not read
 
 
 @dataclass(frozen=True)
@@ -30,11 +37,15 @@ class Case:
     """Everything the rules look at: the notes, what the few of them said, and the base."""
 
     spark: "SparkSession"
+    load: str  # its id
     job: Job
     snapshot: Snapshot
     notes: "DataFrame"
     few: Sequence[dict[str, Any]]
     types: frozenset[str]  # table keys that the input names
+    staged: Mapping[str, Sequence[Fragment]]  # what was written, by table key
+    noted: frozenset[str]  # table keys with records that are told by notes
+    unwritten: frozenset[str]  # table keys with records that are in no fragment
 
     @property
     def whole(self) -> bool:
@@ -45,10 +56,32 @@ class Case:
         """A type by its number in the notes."""
         return type_of(self.job.ir, self.job.keys[number])
 
-    def keys(self, key: str) -> "DataFrame":
-        """The key notes of a type."""
-        bulk = self.notes
-        return bulk.where((bulk.kind == "key") & (bulk.type == self.job.keys.index(key)))
+    def keys(self, *keys: str) -> "DataFrame":
+        """Ids and ends of the records of some types, and where they stood; `KEYS` are the columns.
+
+        Ids that were made are null: nobody else can know them.
+        """
+        parts = []
+        if self.noted & set(keys):
+            bulk, numbers = self.notes, [self.job.keys.index(key) for key in keys]
+            names = [one.partition(" ")[0] for one in KEYS.split(", ")]
+            chosen = (bulk.kind == "key") & bulk.type.isin(numbers)
+            parts.append(bulk.where(chosen).select(*names))
+        parts.append(self._staged(keys, key_columns, keyed(self.job.keys), KEYS))
+        return reduce(lambda a, b: a.unionAll(b), parts)
+
+    def tuples(self) -> "DataFrame":
+        """The tuples of `@unique` of all records; `TUPLES` are the columns."""
+        names = [one.partition(" ")[0] for one in TUPLES.split(", ")]
+        noted = self.notes.where(self.notes.kind == "unique").select(*names)
+        keys = [key for key in self.types if groups(type_of(self.job.ir, key))]
+        made = tupled(self.job.ir, self.job.keys)
+        return noted.unionAll(self._staged(keys, tuple_columns(self.job.ir), made, TUPLES))
+
+    def _staged(self, keys: Sequence[str], columns: Any, make: Any, ddl: str) -> "DataFrame":
+        fragments = [one for key in keys for one in self.staged.get(key, ()) if columns(one)]
+        work = rows_of(self.job.place, columns, make)
+        return over_staged(self.spark, fragments, work, ddl)
 
     def stored(self, key: str, columns: Sequence[str]) -> "DataFrame":
         """The stored rows of a type."""
@@ -62,12 +95,14 @@ class Case:
 def set_violations(case: Case) -> tuple[list[Violation], frozenset[int]]:
     """The violations that need all records, and the spots of records that later ones replace."""
     found: list[Violation] = []
-    repeated = _repeated_ids(case)
+    lost, looked = _lost(case)
+    repeated = _repeated_ids(case, case.types - looked)
     found += _of_repeated(case, repeated)
     gone = frozenset(spot for spots in repeated.values() for spot in spots[:-1])
     found += _repeated_tuples(case)
     found += [unpacked(one["data"]) for one in case.few if _counts(one, "taken", gone)]
     found += _held(case, gone)
+    found += [one for one in lost if one.line not in gone]
     found += _dangling(case, gone)
     found += _orphaned(case)
     found += _cardinality(case, gone)
@@ -81,12 +116,12 @@ def _counts(one: dict[str, Any], kind: str, gone: frozenset[int]) -> bool:
 Repeated = dict[tuple[int, str], list[int]]
 
 
-def _repeated_ids(case: Case) -> Repeated:
+def _repeated_ids(case: Case, keys: frozenset[str]) -> Repeated:
     """Ids that several records have, with their spots in order."""
-    bulk = case.notes
-    keyed = bulk.where((bulk.kind == "key") & bulk.id.isNotNull()).select("type", "id", "spot")
-    rows = _several(keyed, ["type", "id"])
-    return {(number, name): spots for (number, name), spots in rows}
+    if not keys:
+        return {}
+    rows = case.keys(*sorted(keys)).where("id is not null").select("type", "id", "spot")
+    return {(number, name): spots for (number, name), spots in _several(rows, ["type", "id"])}
 
 
 def _several(rows: "DataFrame", by: list[str]) -> list[tuple[tuple[Any, ...], list[int]]]:
@@ -97,8 +132,11 @@ def _several(rows: "DataFrame", by: list[str]) -> list[tuple[tuple[Any, ...], li
     from pyspark.sql import functions as f
 
     hashed = rows.withColumn("h", f.xxhash64(*by))
-    many = hashed.groupBy("h").count().where("count > 1").select("h")
-    found = hashed.join(f.broadcast(many), "h", "left_semi").select(*by, "spot").toArrow()
+    many = hashed.groupBy("h").count().where("count > 1").select("h").toArrow()
+    if not many.num_rows:
+        return []
+    again = f.broadcast(rows.sparkSession.createDataFrame(many))
+    found = hashed.join(again, "h", "left_semi").select(*by, "spot").toArrow()
     listed = sorted(zip(*(found[name].to_pylist() for name in [*by, "spot"]), strict=True))
     grouped = [(at, [one[-1] for one in some]) for at, some in groupby(listed, lambda r: r[:-1])]
     return [(at, spots) for at, spots in grouped if len(spots) > 1]
@@ -120,10 +158,9 @@ def _of_repeated(case: Case, repeated: Repeated) -> Iterator[Violation]:
 
 
 def _repeated_tuples(case: Case) -> Iterator[Violation]:
-    bulk = case.notes
     if not any(groups(type_of(case.job.ir, key)) for key in case.types):
         return
-    rows = bulk.where(bulk.kind == "unique").select("type", "grp", "value", "id", "spot")
+    rows = case.tuples()
     by = ["type", "grp", "value"]
     ids = _ids_at(rows, found := _several(rows, by))
     for (number, group, value), spots in found:
@@ -154,10 +191,9 @@ def _held(case: Case, gone: frozenset[int]) -> list[Violation]:
     asked = [one for one in case.few if _counts(one, "held", gone)]
     if not asked:
         return []
-    bulk = case.notes
-    holders = {(one["type"], one["src"]) for one in asked}
-    names = sorted({name for _, name in holders})
-    found = bulk.where((bulk.kind == "key") & bulk.id.isin(names)).select("type", "id").toArrow()
+    names = sorted({one["src"] for one in asked})
+    rows = case.keys(*sorted({case.job.keys[one["type"]] for one in asked}))
+    found = rows.where(rows.id.isin(names)).select("type", "id").toArrow()
     freed = set(zip(found["type"].to_pylist(), found["id"].to_pylist(), strict=True))
     return [unpacked(one["data"]) for one in asked if (one["type"], one["src"]) not in freed]
 
@@ -166,11 +202,50 @@ def _latest(rows: "DataFrame", gone: frozenset[int]) -> "DataFrame":
     return rows.where(~rows.spot.isin(sorted(gone))) if gone else rows
 
 
+def _lost(case: Case) -> tuple[list[Violation], frozenset[str]]:
+    """Edges that lack a node, looked up in an index of ids; and types that repeat no id."""
+    edges = {
+        f"edge:{e.name}": e for e in case.job.ir.catalog.edges if f"edge:{e.name}" in case.types
+    }
+    sides = {
+        key: [(side, to) for side, to in sides_of(one) if to not in case.unwritten]
+        for key, one in edges.items()
+    }
+    nodes = {to: _nodes(case, to) for some in sides.values() for _, to in some}
+    staged = [one for key in edges for one in case.staged.get(key, ())]
+    noted = sorted(case.noted & set(edges))
+    if not nodes or not (staged or noted):
+        return [], frozenset()
+    ends = Ends(case.load, case.job.place, nodes, sides)
+    told = case.keys(*noted) if noted else None
+    try:
+        rows, repeated = lost_ends(case.spark, ends, case.job.keys, staged, told)
+    finally:
+        forget(case.spark, ends)
+    found = [_violation(case, edges[one["edge"]], one) for one in rows]
+    return found, frozenset(case.types & set(nodes)) - repeated - case.noted
+
+
+def _violation(case: Case, edge: Edge, row: dict[str, Any]) -> Violation:
+    end = next(one for one in ends_of(edge) if one[1] == row["side"])
+    return dangling(case.job.ir.catalog, end, row, row["spot"])
+
+
+def _nodes(case: Case, key: str) -> Nodes:
+    """Where the ids of a node type are, afterwards."""
+    staged = case.staged.get(key, ())
+    replaced = case.whole and key in case.types
+    stored = 0 if replaced else case.snapshot.tables[key].rows
+    edges = sum(one.rows for some in case.staged.values() for one in some if "edge:" in one.key)
+    asked = stored > edges * _FEW
+    return Nodes(key, staged, 0 if asked else stored, asked)
+
+
 def _dangling(case: Case, gone: frozenset[int]) -> Iterator[Violation]:
-    """Written edges that lack a node, one question per node type."""
+    """Edges that lack a node, for node types with records that are in no fragment."""
     edges = [one for one in case.job.ir.catalog.edges if f"edge:{one.name}" in case.types]
     ends = [end for one in edges for end in ends_of(one)]
-    for key in sorted({to for _, _, to in ends}):
+    for key in sorted({to for _, _, to in ends} & case.unwritten):
         pointing = [end for end in ends if end[2] == key]
         missing = _missing(case, key, pointing, gone)
         if missing:

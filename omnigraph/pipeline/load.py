@@ -42,6 +42,7 @@ from .place import place_of
 from .session import parallelism, watched
 from .sources import Input, Piece, pieces_of, spots, total_size
 from .stage import Job, key_named, on_frame, on_pieces
+from .staged import Fragment
 from .versions import check_versions
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class Run:
         _raise_failure(few)
         types = self._types(job, few)
         self.bulk.told("check")
-        case = Case(self.spark, job, snapshot, out, few, types)
+        case = self._case(job, snapshot, out, few, types)
         unread = [unpacked(one["data"]) for one in few if one["kind"] == "unread"]
         broken = [unpacked(one["data"]) for one in few if one["kind"] == "broken"]
         found, gone = set_violations(case)
@@ -175,6 +176,23 @@ class Run:
             again.unpersist()
         writes = self._writes(txn, job, few, types)
         return self._plan(txn, job, writes, types) if writes else None
+
+    def _case(
+        self,
+        job: Job,
+        snapshot: Snapshot,
+        out: "DataFrame",
+        few: Sequence[dict[str, Any]],
+        types: frozenset[str],
+    ) -> Case:
+        noted = [one for one in few if one["kind"] == "noted"]
+        bare = [one for one in noted if one["value"] == "unwritten"]
+        keys, unwritten = (frozenset(job.keys[n["type"]] for n in some) for some in (noted, bare))
+        staged: dict[str, list[Fragment]] = {}
+        for one in _fragments(few):
+            staged.setdefault(one.key, []).append(one)
+        load = ids.new_ulid()
+        return Case(self.spark, load, job, snapshot, out, few, types, staged, keys, unwritten)
 
     def _job(self, snapshot: Snapshot) -> Job:
         tables = {key: (one.location, one.lance_version) for key, one in snapshot.tables.items()}
@@ -236,10 +254,11 @@ class Run:
     ) -> dict[str, Staged]:
         fragments: dict[str, list[Any]] = {key: [] for key in types}
         removed: dict[str, list[Any]] = {key: [] for key in types}
+        for fragment in _fragments(few):
+            fragments[fragment.key].append(fragment.facts)
         for one in few:
-            if one["kind"] in ("fragment", "removed"):
-                into = fragments if one["kind"] == "fragment" else removed
-                into[job.keys[one["type"]]].append(unpacked(one["data"]))
+            if one["kind"] == "removed":
+                removed[job.keys[one["type"]]].append(unpacked(one["data"]))
         made = {}
         for key in sorted(types):
             if fragments[key] or (job.mode == "overwrite" and key in job.filled):
@@ -280,6 +299,10 @@ def _staged(
 def _few(out: "DataFrame") -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = out.where(~out.kind.isin(*BULK)).toArrow().to_pylist()
     return sorted(found, key=lambda one: one["spot"] or 0)
+
+
+def _fragments(few: Sequence[Mapping[str, Any]]) -> list[Fragment]:
+    return [unpacked(one["data"]) for one in few if one["kind"] == "fragment"]
 
 
 def _raise_failure(few: Sequence[Mapping[str, Any]]) -> None:

@@ -2,7 +2,8 @@
 
 `key`: an id and the ends of an edge. `unique`: the tuple of a constraint. `old`: the source that a
 replaced edge had. `unread`, `broken`, `taken`, `held`: problems. `fragment`, `removed`: what was
-written, and which stored rows it replaces. `count`, `lines`, `failure`: about a piece as a whole.
+written, and which stored rows it replaces. `noted`: a type has records that only notes tell of.
+`count`, `lines`, `failure`: about a piece as a whole.
 """
 
 import pickle

@@ -12,35 +12,33 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.errors import ClientError, InputError
 from omnigraph.ingest.frames import take_table
-from omnigraph.ingest.ids import spelled
 from omnigraph.ingest.intake import Intake, Shelf
 from omnigraph.ingest.limits import LoadLimits
 from omnigraph.ingest.load import LoadMode
 from omnigraph.ingest.ndjson import read_lines
 from omnigraph.ingest.problem import Problems
 from omnigraph.ingest.unchanged import without_unchanged
-from omnigraph.lang.schema.catalog import Edge, Key, Node, Unique
+from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.names import did_you_mean
-from omnigraph.rules.delta import Delta, Positions, TableDelta, flat, written
+from omnigraph.rules.delta import Delta, Positions, TableDelta, written
 from omnigraph.rules.identity import resolve
 from omnigraph.rules.unique import unique_violations
 from omnigraph.rules.values import row_violations
 from omnigraph.storage.find import find, read
 from omnigraph.storage.fragments import write_rows
-from omnigraph.values import PropertyType, ScalarType
+from omnigraph.values import ScalarType
 
+from .keys import key_notes, unique_notes
 from .notes import note, notes
 from .place import Place, type_of
 from .sources import Piece, first_spot, lines_of_piece, tables_of_piece
+from .staged import Fragment, pack_spots
 
 _LINES = 20_000
-_TEXT = PropertyType(ScalarType.STRING)
-_PART, _ESCAPE = "\x1f", "\x1e"
 Notes = Iterator[pa.RecordBatch]
 
 
@@ -207,8 +205,6 @@ class Bench:
         for broken in row_violations(one, rows, spots):
             self.sound = False
             yield note("broken", type=number, spot=broken.line, data=broken)
-        yield from key_notes(one, number, rows, spots, made=shelf.made)
-        yield from unique_notes(one, number, rows, spots)
         self.stacks.setdefault(key, Stack()).add(rows, spots, made=shelf.made)
 
     def _write(self, key: str) -> Notes:
@@ -232,84 +228,42 @@ class Bench:
             if self.job.mode == "merge":
                 delta = without_unchanged(Delta({key: delta}), self.lookup).tables[key]
             self.sound = self.sound and not taken
+        left = np.ones(len(spots), bool)
         if self.job.writes and self.sound:
-            yield from self._fragments(key, number, delta)
+            yield from self._fragments(key, number, delta, made=stack.made)
+            left = ~np.isin(spots, delta_spots(delta))
+        if left.any():
+            yield from self._noted(key, rows.filter(pa.array(left)), spots[left], made=stack.made)
 
-    def _fragments(self, key: str, number: int, delta: TableDelta) -> Notes:
+    def _noted(self, key: str, rows: pa.Table, spots: Positions, *, made: bool) -> Notes:
+        """Tell by notes of records that are in no fragment."""
+        one, number = type_of(self.job.ir, key), self._number(key)
+        yield from key_notes(one, number, rows, spots, made=made)
+        yield from unique_notes(one, number, rows, spots)
+        written = self.job.writes and self.sound
+        yield note("noted", type=number, value=None if written else "unwritten")
+
+    def _fragments(self, key: str, number: int, delta: TableDelta, *, made: bool) -> Notes:
         table, store = self.job.place.table(key), self.job.place.store()
-        replaces = delta.row_ids >= 0
-        fresh = delta.rows if not replaces.any() else delta.rows.filter(pa.array(~replaces))
-        if fresh.num_rows:
-            yield note("fragment", type=number, data=write_rows(store, table, fresh))
+        replaces, spots = delta.row_ids >= 0, delta_spots(delta)
+        new = ~replaces
+        if new.any():
+            rows = delta.rows if new.all() else delta.rows.filter(pa.array(new))
+            facts = write_rows(store, table, rows)
+            told = Fragment(key, facts, pack_spots(spots[new]), rows.num_rows, made)
+            yield note("fragment", type=number, data=told)
         if replaces.any():
-            ids = delta.row_ids[replaces].tolist()
-            kept = write_rows(store, table, delta.rows.filter(pa.array(replaces)), ids)
-            yield note("fragment", type=number, data=kept)
+            rows = delta.rows.filter(pa.array(replaces))
+            facts = write_rows(store, table, rows, delta.row_ids[replaces].tolist())
+            told = Fragment(key, facts, pack_spots(spots[replaces]), rows.num_rows, made)
+            yield note("fragment", type=number, data=told)
             yield note("removed", type=number, data=delta.addresses[replaces])
 
 
-def key_notes(
-    one: Node | Edge, number: int, rows: pa.Table, spots: Positions, *, made: bool
-) -> Notes:
-    """Ids, and the ends of edges; of an id that was just made nobody else can know."""
-    if not rows.num_rows or (made and isinstance(one, Node)):
-        return
-    ends = {"src": rows["src"], "dst": rows["dst"]} if isinstance(one, Edge) else {}
-    ids = None if made else rows["id"]
-    yield notes("key", rows.num_rows, type=number, id=ids, spot=spots, **ends)
-
-
-def unique_notes(one: Node | Edge, number: int, rows: pa.Table, spots: Positions) -> Notes:
-    """The tuples of `@unique`; the key of a node is its id."""
-    for at, columns in enumerate(groups(one)):
-        values = tuples(one, rows, columns)
-        there = pc.is_valid(values).to_numpy(zero_copy_only=False)
-        kept = pa.array(there)
-        if there.any():
-            yield notes(
-                "unique",
-                int(there.sum()),
-                type=number,
-                grp=at,
-                id=rows["id"].filter(kept),
-                value=values.filter(kept),
-                spot=spots[there],
-            )
-
-
-def groups(one: Node | Edge) -> list[tuple[str, ...]]:
-    """The columns of the constraints that are checked by value."""
-    key = one.key if isinstance(one, Node) else None
-    found = [rule.columns for rule in one.constraints if isinstance(rule, Key | Unique)]
-    return [columns for columns in found if columns != key]
-
-
-def tuples(one: Node | Edge, rows: pa.Table, columns: Sequence[str]) -> pa.Array:
-    """One text per row that is equal when all values are; null when one is null."""
-    parts = []
-    for name in columns:
-        prop = one.property(name)
-        column = flat(rows[name])
-        if pa.types.is_floating(column.type):
-            column = pc.add(column, pa.scalar(0.0, column.type))  # both zeros are one value
-        text = spelled(prop.type if prop is not None else _TEXT, column)
-        if len(columns) > 1:
-            text = pc.replace_substring(text, _ESCAPE, _ESCAPE * 2)
-            text = pc.replace_substring(text, _PART, _ESCAPE + "|")
-        parts.append(text)
-    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, _PART)
-
-
-def shown_tuple(value: str, columns: Sequence[str]) -> str:
-    r"""A tuple as an error shows it.
-
-    >>> shown_tuple("a\x1fb", ["x", "y"])
-    'a, b'
-    """
-    if len(columns) == 1:
-        return value
-    parts = [part.replace(_ESCAPE + "|", _PART) for part in value.split(_PART)]
-    return ", ".join(part.replace(_ESCAPE * 2, _ESCAPE) for part in parts)
+def delta_spots(delta: TableDelta) -> Positions:
+    """Where the rows stood that count."""
+    assert delta.lines is not None  # noqa: S101 - records of a load have places
+    return delta.lines[delta.latest]
 
 
 def _old_notes(one: Node | Edge, number: int, delta: TableDelta) -> Notes:

@@ -117,8 +117,9 @@ def written(
     ['b', 'a']
     """
     whole = mode == "replace"
-    latest = last_of_each(versions["id"])
-    origin = FRESH if whole or mode == "fresh" else UNKNOWN
+    made = mode == "fresh"
+    latest = np.arange(versions.num_rows) if made else last_of_each(versions["id"])
+    origin = FRESH if whole or made else UNKNOWN
     return TableDelta(
         key,
         versions,

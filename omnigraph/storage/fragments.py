@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from lance import FragmentMetadata, LanceOperation
+from lance.file import LanceFileReader
 from lance.fragment import RowIdSequence, write_fragments
 
 from omnigraph.errors import InternalError
@@ -85,6 +86,19 @@ def write_rows(
         written[0].row_id_meta = RowIdSequence(list(row_ids)).to_inline_metadata()
     facts: dict[str, Any] = written[0].to_json()
     return facts
+
+
+def read_staged(
+    store: Store, table: Table, facts: Mapping[str, Any], columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a fragment that was written and is part of no version yet, in their order."""
+    try:
+        for one in facts["files"]:
+            path = f"{table.dataset.uri}/data/{one['path']}"
+            file = LanceFileReader(path, storage_options=store.options, columns=list(columns))
+            yield from file.read_all(batch_size=65_536).to_batches()
+    except OSError as error:
+        raise storage_failure(error, effect="none") from error
 
 
 def appended(table: Table, fragments: Sequence[Mapping[str, Any]]) -> Staged:
