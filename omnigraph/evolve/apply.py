@@ -82,7 +82,9 @@ def _apply_long(
         hold(conditions, txn)
         return _stage(plan, txn, judged, schema, conditions)
 
-    return publish_long(line, OPERATION, stage, signature, tuple(sorted(judged.tables)))
+    types = (one for one in plan.before.ir.types if one.kind != "interface")
+    keys = tuple(f"{one.kind}:{one.name}" for one in types)
+    return publish_long(line, OPERATION, stage, signature, keys)
 
 
 class _Judge:
@@ -91,16 +93,16 @@ class _Judge:
     def __init__(self, plan: SchemaPlan) -> None:
         self.plan = plan
         self.keys = judged_keys(plan)
-        self.tables = {f"{one.kind}:{one.name}" for one in plan.before.ir.types}
-        self.passed: dict[str, str] = {}
+        self.passed: dict[str, str] | None = None
 
     def __call__(self, txn: WriteTxn) -> list[Requirement]:
         """Raise what does not fit; else what must stay as it was seen."""
         _same_schema(self.plan, txn)
         entries = {key: txn.base.state.tables[key] for key in sorted(self.keys)}
-        left = {k for k, one in entries.items() if self.passed.get(k) != one.content_id}
-        judge(self.plan, txn, left)
-        self.passed |= {key: one.content_id for key, one in entries.items()}
+        contents = {key: one.content_id for key, one in entries.items()}
+        if self.passed != contents:
+            judge(self.plan, txn)
+            self.passed = contents
         return [SameContent(key, one.content_id, one.version) for key, one in entries.items()]
 
 

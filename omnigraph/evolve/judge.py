@@ -4,7 +4,7 @@ Scans only what the validated steps of a plan name, before anything is written. 
 their new form by the same rules that judge every write.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -19,6 +19,7 @@ from omnigraph.lang.schema.catalog import Check, Constraint, Edge, Node, Range, 
 from omnigraph.lang.schema.migrate.steps import (
     AddConstraint,
     ChangeCardinality,
+    ChangeEndpoints,
     NarrowEnum,
     PropertyStep,
     Step,
@@ -30,6 +31,7 @@ from omnigraph.rules.delta import written
 from omnigraph.rules.unique import repeated_records
 from omnigraph.rules.values import row_violations
 from omnigraph.rules.violation import Violation
+from omnigraph.storage.arrow import table_key
 from omnigraph.storage.find import batches
 from omnigraph.storage.table import Table
 
@@ -41,23 +43,30 @@ SHOWN = 10  # entities that an error names
 
 def judged_keys(plan: SchemaPlan) -> set[str]:
     """The tables, as they are called now, whose rows decide whether a plan can be applied."""
-    return {one.old_key for one in _passages(plan) if _steps(plan, one)}
+    every = list(_passages(plan))
+    keys = {one.old_key for one in every if _steps(plan, one)}
+    if any(isinstance(one, ChangeEndpoints) for one in plan.steps):
+        keys |= {one.old_key for one in every if one.old.kind == "node"}
+    return keys
 
 
-def judge(plan: SchemaPlan, txn: WriteTxn, keys: set[str]) -> None:
-    """Raise `SchemaViolation` with the first entities of these tables that break a new rule."""
-    found = list(islice(_violations(plan, txn, keys), SHOWN + 1))
+def judge(plan: SchemaPlan, txn: WriteTxn) -> None:
+    """Raise `SchemaViolation` with the first entities that break a new rule."""
+    found = list(islice(_violations(plan, txn), SHOWN + 1))
     if found:
         shown = [_plain(one) for one in found[:SHOWN]]
         raise SchemaViolation(violations=shown, more=len(found) > SHOWN)
 
 
-def _violations(plan: SchemaPlan, txn: WriteTxn, keys: set[str]) -> Iterator[Violation]:
+def _violations(plan: SchemaPlan, txn: WriteTxn) -> Iterator[Violation]:
+    tables = {one.new_key: one.old_key for one in _passages(plan)}
     for passage in _passages(plan):
         entry = txn.entry(passage.old_key)
         steps = _steps(plan, passage)
-        if passage.old_key in keys and steps and entry is not None and entry.rows:
+        if steps and entry is not None and entry.rows:
             yield from _of_type(passage, steps, txn.table(passage.old_key))
+            if any(isinstance(one, ChangeEndpoints) for one in steps):
+                yield from _dangling(passage.new, txn, passage.old_key, tables)
 
 
 def _passages(plan: SchemaPlan) -> Iterator[Passage]:
@@ -70,7 +79,7 @@ def _steps(plan: SchemaPlan, passage: Passage) -> list[Step]:
 
 
 def _names(step: Step, one: Node | Edge) -> bool:
-    if not isinstance(step, PropertyStep | AddConstraint | ChangeCardinality):
+    if not isinstance(step, PropertyStep | AddConstraint | ChangeCardinality | ChangeEndpoints):
         return False
     return (step.type_kind, step.type_name) == (one.kind, one.name)
 
@@ -131,6 +140,26 @@ def _miscounted(edge: Edge, table: Table) -> Iterator[Violation]:
     for at in order.to_pylist():
         source, count = wrong.field("values")[at].as_py(), wrong.field("counts")[at].as_py()
         yield miscounted(edge, source, count, None)
+
+
+def _dangling(
+    edge: Node | Edge, txn: WriteTxn, key: str, tables: Mapping[str, str]
+) -> Iterator[Violation]:
+    """Edges whose ends are no nodes of the types that they lead to now."""
+    assert isinstance(edge, Edge)  # noqa: S101 - only edges have ends
+    known = {name: _ids(txn, tables.get(f"node:{name}")) for name in {edge.source, edge.target}}
+    for batch in batches(txn.table(key), ["id", "src", "dst"]):
+        for column, name in (("src", edge.source), ("dst", edge.target)):
+            lost = batch.filter(pc.invert(pc.is_in(batch.column(column), value_set=known[name])))
+            for one in lost.select(["id", column]).to_pylist():
+                reason = f"there is no {name} '{one[column]}'"
+                yield Violation("endpoint", table_key(edge), one["id"], column, reason)
+
+
+def _ids(txn: WriteTxn, key: str | None) -> pa.Array:
+    """The ids of all nodes of a type; a new type has none."""
+    parts = [] if key is None else [one.column("id") for one in batches(txn.table(key), ["id"])]
+    return pa.chunked_array(parts, pa.string()).combine_chunks()
 
 
 def _renewed(passage: Passage, names: Sequence[str], table: Table) -> Iterator[pa.RecordBatch]:

@@ -47,7 +47,7 @@ _MIGRATION = (
     Code("OG-BC-104", "destructive", "error", "an interface is removed that nodes still implement"),
     Code("OG-BC-105", "destructive", "error", "an annotation changes whose meaning is unknown"),
     Code("OG-BC-106", "destructive", "error", "the schema differs in a way no step expresses"),
-    Code("OG-ED-101", "destructive", "error", "an edge type gets other endpoints"),
+    Code("OG-ED-101", "validated", "warning", "an edge type gets other endpoints"),
     Code("OG-VE-101", "destructive", "error", "a vector is computed from another property"),
     Code("OG-VE-102", "destructive", "error", "a vector is computed by another model"),
     Code("OG-VE-103", "destructive", "error", "@embed is added to or removed from a vector"),

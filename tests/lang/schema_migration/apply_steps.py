@@ -224,6 +224,10 @@ def _cardinality(here: Json, step: Json, _: Json) -> None:
     owner["cardinality"] = step["to"]
 
 
+def _endpoints(here: Json, step: Json, _: Json) -> None:
+    _owner(here, step).update(step["to"])
+
+
 _APPLY: dict[str, Callable[[Json, Json, Json], None]] = {
     "add_type": _add_type,
     "rename_type": _rename_type,
@@ -244,4 +248,5 @@ _APPLY: dict[str, Callable[[Json, Json, Json], None]] = {
     "change_index_options": _change_index,
     "restate_constraint": _restate,
     "change_cardinality": _cardinality,
+    "change_endpoints": _endpoints,
 }

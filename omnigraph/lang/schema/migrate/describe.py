@@ -10,6 +10,7 @@ from .steps import (
     AddType,
     ChangeCardinality,
     ChangeDefault,
+    ChangeEndpoints,
     ChangeIndexOptions,
     DropConstraint,
     DropProperty,
@@ -53,9 +54,16 @@ def _type_line(step: Step) -> str:
             return f"drop {kind}{_type(kind)} {name}{_mode(kind, mode)}"
         case UpdateTypeMetadata(type_kind=kind, name=name):
             return f"update the texts of {kind}{_type(kind)} {name}"
-        case ChangeCardinality(type_name=name, old=was, new=now):
-            return f"change @card of edge type {name} from {was.display()} to {now.display()}"
+        case ChangeCardinality() | ChangeEndpoints():
+            return _edge_line(step)
     return ""
+
+
+def _edge_line(step: ChangeCardinality | ChangeEndpoints) -> str:
+    name, was, now = step.type_name, step.old.display(), step.new.display()
+    if isinstance(step, ChangeEndpoints):
+        return f"lead edge type {name} along {now}, no longer along {was}"
+    return f"change @card of edge type {name} from {was} to {now}"
 
 
 def _type(kind: str) -> str:

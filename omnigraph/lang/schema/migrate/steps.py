@@ -46,6 +46,26 @@ class Cardinality:
         """As in a schema file: `0..1`, `1..`."""
         return f"{self.low}..{'' if self.high is None else self.high}"
 
+    def to_json(self) -> Json:
+        """As a shape has it."""
+        return {"min": self.low, "max": self.high}
+
+
+@record
+class Endpoints:
+    """The node types that an edge type leads from and to."""
+
+    source: str
+    target: str
+
+    def display(self) -> str:
+        """As in a schema file: `Person -> City`."""
+        return f"{self.source} -> {self.target}"
+
+    def to_json(self) -> Json:
+        """As a shape has them."""
+        return {"from_type": self.source, "to_type": self.target}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
@@ -257,6 +277,17 @@ class ChangeCardinality(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeEndpoints(Step):
+    """An edge type leads from or to another node type, which must have the ends of all edges."""
+
+    kind: ClassVar[str] = "change_endpoints"
+    type_kind: TypeKind = "edge"
+    type_name: str
+    old: Endpoints
+    new: Endpoints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnsupportedChange(Step):
     """A change that no plan can carry out; the whole plan is refused."""
 
@@ -287,8 +318,8 @@ def _plain(value: Any) -> Any:
             return type_json(value)
         case Note():
             return note_json(value)
-        case Cardinality(low, high):
-            return {"min": low, "max": high}
+        case Cardinality() | Endpoints():
+            return value.to_json()
         case Key() | Unique() | Index() | Range() | Check():
             return constraint_json(value)
         case tuple():

@@ -17,7 +17,9 @@ from .steps import (
     AddType,
     Cardinality,
     ChangeCardinality,
+    ChangeEndpoints,
     DropType,
+    Endpoints,
     Mode,
     RenameType,
     Step,
@@ -63,8 +65,12 @@ def _endpoints(pair: Pair) -> Iterator[Step]:
     was = [pair.before.type_id("node", name) for name in (old.source, old.target)]
     now = [pair.after.type_id("node", name) for name in (new.source, new.target)]
     if was != now:
-        reason = f"{old.source} -> {old.target} becomes {new.source} -> {new.target}"
-        yield unsupported("OG-ED-101", pair.entity(), f"{reason}: existing edges would dangle")
+        yield ChangeEndpoints(
+            type_name=new.name,
+            old=Endpoints(old.source, old.target),
+            new=Endpoints(new.source, new.target),
+            **rated("OG-ED-101"),
+        )
 
 
 def _texts(pair: Pair) -> Iterator[Step]:
