@@ -91,4 +91,6 @@ def _reader(
                 for rows in read_fragments(table, tasks[number], names, where, places=places):
                     yield as_spark(rows, schema)
 
+    # What a plan shows of it.
+    read.__name__ = key if where is None else f"{key} where {where}"
     return read

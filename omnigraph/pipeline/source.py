@@ -1,9 +1,8 @@
 """`spark.read.format("omnigraph")` and `df.write.format("omnigraph")`: a type as a data source.
 
-Reading pins one commit when the DataFrame is made. Filters are Spark's: Spark 4.3 would keep one
-that was pushed down for every later use of a DataFrame, and lose rows; `graph.spark(...)` takes a
-filter for storage. Writing gathers the rows of one job and loads them as one commit; for bulk data
-use `graph.load({"Type": df})`, which never gathers.
+Reading pins one commit when the DataFrame is made, with the columns and the filter that its options
+name. `pushFilters` must not be implemented: Spark 4.3 keeps what one query pushed for every other
+use of the same DataFrame, and loses rows. Writing is one commit by the rules of a load.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,22 +14,26 @@ from pyspark.sql import datasource as api
 from omnigraph.errors import UsageError
 from omnigraph.history.branches import open_line
 from omnigraph.history.snapshot import Snapshot, snapshot
-from omnigraph.ingest.load import load
+from omnigraph.ingest.load import MODES
 from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.fragments import fragment_sizes, read_fragments
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import open_store
 
+from .filters import filter_of
 from .place import Place, place_of, type_of
 from .scan import chosen, tasks_of
-from .stage import from_spark, key_named
+from .stage import key_named
 from .types import arrow_schema, as_spark, columns_of, ddl
+from .writer import GraphWriter, write_to
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_KNOWN = ("graph", "path", "type", "kind", "branch", "at", "version", "columns", "loadmode")
+_KNOWN = (
+    "graph", "path", "type", "kind", "branch", "at", "version", "columns", "filters", "loadmode",
+)  # fmt: skip
 
 
 def register(spark: "SparkSession") -> None:
@@ -76,16 +79,22 @@ class GraphSource(api.DataSource):
         entry = shown.tables[key]
         place = place_of(shown.store, {key: (entry.location, entry.lance_version)})
         names = [field.name for field in schema]
-        return GraphReader(place, key, one, names, tasks_of(fragment_sizes(shown.table(key))))
+        asked = self.given.get("filters")
+        where = None if asked is None else filter_of(one, asked)
+        tasks = tasks_of(fragment_sizes(shown.table(key)))
+        return GraphReader(place, key, one, names, tasks, where)
 
     def writer(self, schema: Any, overwrite: bool) -> "GraphWriter":
         """Writes to the branch."""
         if "at" in self.given or "version" in self.given:
             raise UsageError(reason="the past cannot be written: give a branch")
-        shown = self._pinned()
-        mode = "overwrite" if overwrite else self.given.get("loadmode", "append")
-        branch = self.given.get("branch", MAIN)
-        return GraphWriter(self.uri, branch, self._type(shown), mode)
+        shown, branch = self._pinned(), self.given.get("branch", MAIN)
+        one, mode = self._type(shown), "overwrite" if overwrite else self.given.get("loadmode")
+        if mode not in (None, *MODES):
+            raise UsageError(reason=f"loadMode is {', '.join(MODES)}, not '{mode}'")
+        epoch = open_line(shown.store, branch).base().state.head.gc_epoch
+        made = write_to(shown, f"{one.kind}:{one.name}", branch, mode or "append", epoch)  # type: ignore[arg-type]
+        return GraphWriter(made)
 
     def _shown(self, commit: str | None = None) -> Snapshot:
         store = open_store(self.uri, effects=Effects(read_only=True))
@@ -129,8 +138,10 @@ class GraphReader(api.DataSourceReader):
         one: Node | Edge,
         names: list[str],
         tasks: list[list[int]],
+        where: Any = None,
     ) -> None:
         self.place, self.key, self.one, self.names, self.tasks = place, key, one, names, tasks
+        self.where = where
 
     def partitions(self) -> Sequence[api.InputPartition]:
         """One per task; a table without rows still has one."""
@@ -142,43 +153,5 @@ class GraphReader(api.DataSourceReader):
             return
         schema = arrow_schema(self.one, self.names)
         table = self.place.table(self.key)
-        for rows in read_fragments(table, partition.value, self.names):
+        for rows in read_fragments(table, partition.value, self.names, self.where):
             yield as_spark(rows, schema)
-
-
-class Rows(api.WriterCommitMessage):
-    """The rows of one task."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-
-
-class GraphWriter(api.DataSourceArrowWriter):
-    """Gathers rows and loads them once."""
-
-    def __init__(self, uri: str, branch: str, one: Node | Edge, mode: Any) -> None:
-        self.uri, self.branch, self.one, self.mode = uri, branch, one, mode
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Rows:
-        """The rows of a task, packed."""
-        sink = pa.BufferOutputStream()
-        writer = None
-        for batch in iterator:
-            writer = writer or pa.ipc.new_stream(sink, batch.schema)
-            writer.write_batch(batch)
-        if writer is not None:
-            writer.close()
-        return Rows(sink.getvalue().to_pybytes())
-
-    def commit(self, messages: list[Any]) -> None:
-        """Load what all tasks gathered, as one commit."""
-        there = [one.data for one in messages if one is not None and one.data]
-        if not there:
-            return
-        tables = [pa.ipc.open_stream(one).read_all() for one in there]
-        rows = from_spark(pa.concat_tables(tables), self.one)
-        store = open_store(self.uri)
-        load(open_line(store, self.branch), {self.one.name: rows}, self.mode)
-
-    def abort(self, messages: list[Any]) -> None:
-        """Nothing was written."""

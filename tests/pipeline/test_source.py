@@ -1,13 +1,17 @@
 """`format("omnigraph")`: reading at a branch, version or commit; writing; streams."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import omnigraph
+from omnigraph.errors import InputError
+from omnigraph.history.plan import Signature
 from omnigraph.pipeline import source
-from omnigraph.pipeline.stream import is_landed, land_batch
+from omnigraph.pipeline.place import place_of
+from omnigraph.pipeline.stream import Stream, is_landed, land_batch, query_of
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  size: U64? }
@@ -77,27 +81,56 @@ def test_frames_of_spark_are_loaded_by_type(spark: Any, graph: Any) -> None:
     assert (len(found), found.left_out) == (1, 7)
 
 
+def test_a_write_is_judged_as_a_whole(spark: Any, graph: Any) -> None:
+    """Rules that no task can see alone; tasks stage, and nothing of it is visible."""
+    source.register(spark)
+
+    def refused(frame: Any, match: str, mode: str = "append", **options: str) -> None:
+        writer = frame.write.format("omnigraph").option("graph", graph.uri).mode(mode)
+        with pytest.raises(Exception, match=match):
+            writer.options(**options).save()
+
+    twice = spark.sql("select 'x' name, id age from range(0, 2, 1, 2)")
+    refused(twice, "'x'", type="Person")
+    refused(twice, "several rows of Person have the id 'x'", type="Person", loadMode="merge")
+    ties = spark.sql("select 'a' `from`, 'nobody' `to`")
+    refused(ties, "'nobody' not found in Person", type="Knows")
+    refused(spark.sql("select 'y' name"), "not found in Person", "overwrite", type="Person")
+    refused(twice, "loadMode is append, merge, overwrite", type="Person", loadMode="sideways")
+    assert len(graph.refresh().log()) == 2
+
+
 def test_a_stream_lands_each_batch_once(spark: Any, graph: Any, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "1.json").write_text('{"name":"s1","age":1}\n{"name":"s2","age":2}\n')
+    rows = spark.readStream.schema("name string, age int").json(str(folder))
 
-    def run() -> None:
-        rows = spark.readStream.schema("name string, age int").json(str(folder))
+    def run(checkpoint: str = "point") -> Any:
         query = graph.stream_load(
-            rows, "Person", name="people", checkpoint=tmp_path / "point", available_now=True
+            rows, "Person", name="people", checkpoint=tmp_path / checkpoint, available_now=True
         )
-        assert query.awaitTermination(120)
+        query.awaitTermination(120)
+        return query
 
     run()
     count = len(graph.refresh().log())
     (folder / "2.json").write_text('{"name":"s3","age":3}\n')
     run()
     assert len(graph.refresh().log()) == count + 1
-    assert is_landed(graph._line, "people", 1)
+    stream = Stream(
+        place_of(graph._line.store, {}), "main", "Person", "append", "people", Signature(),
+        query=query_of(rows, str(tmp_path / "point")),
+    )  # fmt: skip
+    assert is_landed(graph._line, stream, 1)
     # The driver died after the publish and before the checkpoint: the batch comes again, also
     # after another writer has written.
     graph.load([{"type": "Person", "data": {"name": "other"}}], mode="append")
     again = spark.range(1).selectExpr("'s3' as name", "3 as age")
-    assert land_batch(graph._line, again, 1, "Person", mode="append", name="people") is None
+    assert land_batch(stream, again, 1) is None
     assert graph.refresh().spark(spark).nodes("Person").count() == 8
+    # Batch 0 of a new checkpoint is not batch 0 of the old one.
+    with pytest.raises(InputError, match="fed from another checkpoint"):
+        land_batch(replace(stream, query="another"), again, 0)
+    with pytest.raises(InputError, match="not a stream"):
+        graph.stream_load(again, "Person", name="people", checkpoint=tmp_path / "point")

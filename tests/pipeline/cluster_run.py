@@ -1,0 +1,48 @@
+"""Runs cases against a Spark that is not the one of the test process, and tells how each went.
+
+`python -m tests.pipeline.cluster_run KIND ADDRESS FOLDER [CASE ...]` prints JSON lines.
+"""
+
+import json
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from omnigraph.pipeline.session import spark_session
+from tests.pipeline.cluster_cases import CASES, Site
+from tests.pipeline.cluster_rig import CHECKOUT
+
+
+def session(kind: str, address: str, folder: Path) -> Any:
+    """A session as a user would get it; only folders and addresses are those of the test."""
+    if kind == "connect":
+        return spark_session(remote=address)
+    settings = {
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.shuffle.partitions": "4",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executorEnv.PYTHONPATH": str(CHECKOUT),
+    }
+    return spark_session(master=address, settings=settings)
+
+
+def main(kind: str, address: str, folder: Path, names: list[str]) -> None:
+    """Run the cases one after the other in one session."""
+    spark = session(kind, address, folder)
+    for name in names or CASES:
+        place = folder / name
+        place.mkdir(parents=True)
+        error = None
+        try:
+            CASES[name](Site(spark, place, retries=True))
+        except Exception:  # whatever it is, the other cases are to be run
+            error = traceback.format_exc()
+        print(json.dumps({"case": name, "error": error}), flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), sys.argv[4:])

@@ -1,0 +1,117 @@
+"""Filters of a data source: the same rows as a `where` of Spark, and no row is lost for others."""
+
+import json
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph.errors import OmnigraphError
+from omnigraph.pipeline import source
+from omnigraph.pipeline.filters import filter_of
+from omnigraph.pipeline.place import type_of
+
+SCHEMA = """
+node V {
+    k: String @key
+    b: Bool?
+    i: I32?
+    u: U32?
+    w: U64?
+    d: F64?
+    day: Date?
+    at: DateTime?
+    t: [String]?
+    v: Vector(2)?
+}
+"""
+ROWS = [
+    {"k": "a", "b": True, "i": -1, "u": 2**32 - 1, "w": 2**64 - 1, "d": 0.5, "day": "2024-01-01"},
+    {"k": "b", "b": False, "i": 0, "u": 0, "w": 0, "d": -0.0, "at": "2024-01-01T00:00:00Z"},
+    {"k": "c", "i": 7, "u": 7, "w": 7, "d": 7.0, "day": "1969-12-31", "t": []},
+    {"k": "B'\"%", "b": True, "day": "2024-01-02", "at": "1969-12-31T23:59:59.999Z"},
+    {"k": " "},
+]
+SAME = [
+    ([["k", "=", "a"]], "k = 'a'"),
+    ([["id", "=", "B'\"%"]], "id = 'B\\'\"%'"),
+    ([["k", "!=", "a"]], "k != 'a'"),
+    ([["k", "<", "b"]], "k < 'b'"),
+    ([["k", "in", ["a", "c", "zz"]]], "k in ('a', 'c', 'zz')"),
+    ([["b", "=", True]], "b = true"),
+    ([["b", "!=", True]], "b != true"),
+    ([["i", "<=", 0]], "i <= 0"),
+    ([["i", ">", -1], ["b", "=", False]], "i > -1 and b = false"),
+    ([["i", "is null"]], "i is null"),
+    ([["i", "is not null"], ["day", "is null"]], "i is not null and day is null"),
+    ([["u", ">", 7]], "u > 7"),
+    ([["w", ">=", 2**64 - 1]], "w >= 18446744073709551615"),
+    ([["w", "in", [0, 7]]], "w in (0, 7)"),
+    ([["d", "=", 0]], "d = 0.0d"),
+    ([["d", ">", -0.0]], "d > -0.0d"),
+    ([["day", "<", "2024-01-01"]], "day < date'2024-01-01'"),
+    ([["day", "!=", "2024-01-01"]], "day != date'2024-01-01'"),
+    ([["at", "<", "1970-01-01T00:00:00Z"]], "at < timestamp'1970-01-01T00:00:00Z'"),
+    ([["at", ">=", "2024-01-01T00:00:00Z"]], "at >= timestamp'2024-01-01T00:00:00Z'"),
+    ([["t", "is null"]], "t is null"),
+    ([["v", "is not null"]], "v is not null"),
+]
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    made = omnigraph.init(tmp_path_factory.mktemp("filters") / "g", SCHEMA, durability="os")
+    made.load([{"type": "V", "data": one} for one in ROWS], mode="append")
+    return made
+
+
+def where(graph: Any, conditions: Any) -> Any:
+    return filter_of(type_of(graph.snapshot.schema.ir, "node:V"), json.dumps(conditions))
+
+
+def test_a_filter_means_what_a_where_of_spark_means(spark: Any, graph: Any) -> None:
+    whole = graph.spark(spark).nodes("V")
+    kept = [f"collect_list(k) filter (where {text}) n{at}" for at, (_, text) in enumerate(SAME)]
+    (wanted,) = whole.selectExpr(*kept).collect()
+    for at, (conditions, text) in enumerate(SAME):
+        found = graph.table("V").to_table(["k"], where(graph, conditions))["k"].to_pylist()
+        assert sorted(found) == sorted(wanted[f"n{at}"]), text
+        assert 0 < len(found) < 5 or text in ("v is not null", "t is null")
+
+
+def test_the_plan_of_a_filtered_frame_shows_the_filter(spark: Any, graph: Any) -> None:
+    frame = graph.spark(spark).nodes("V", ["k"], where(graph, [["i", ">", 3]]))
+    plan = frame._jdf.queryExecution().toString()
+    assert "node:V where (i > 3)" in plan
+    assert [row["k"] for row in frame.collect()] == ["c"]
+
+
+def test_other_uses_of_a_filtered_source_lose_nothing(spark: Any, graph: Any) -> None:
+    """Spark 4.3 would keep a filter that was pushed down by itself for every use of a frame."""
+    source.register(spark)
+    reader = spark.read.format("omnigraph").option("graph", graph.uri).option("type", "V")
+    frame = reader.option("columns", "k,i").option("filters", '[["i","is not null"]]').load()
+    assert frame.where("i > 3").count() == 1
+    both = frame.where("i < 0").unionAll(frame.where("i >= 0"))
+    assert (both.count(), frame.count()) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("i > 3", "a filter is JSON"),
+        ("[]", "a filter is JSON"),
+        ('[["i"]]', "a filter is JSON"),
+        ('[["j", ">", 3]]', "'j' is no column of V"),
+        ('[["i", "like", 3]]', "'like' is none of"),
+        ('[["i", "=", null]]', "takes 'is null'"),
+        ('[["i", "is null", 3]]', "takes no value"),
+        ('[["i", ">", "three"]]', "three|string|text"),
+        ('[["i", "in", 3]]', "takes an array"),
+        ('[["t", "=", ["a"]]]', "not compared"),
+        ('[["v", ">", 1]]', "not compared"),
+    ],
+)
+def test_a_filter_that_makes_no_sense_is_refused(graph: Any, text: str, told: str) -> None:
+    with pytest.raises(OmnigraphError, match=told):
+        filter_of(type_of(graph.snapshot.schema.ir, "node:V"), text)
