@@ -26,6 +26,7 @@ from omnigraph.history.manifest import manifest_exists
 from omnigraph.history.plan import Signature
 from omnigraph.history.recover import recover_when_due
 from omnigraph.history.refs import Ref, find_ref
+from omnigraph.history.rename import rename_branch
 from omnigraph.history.schemas import Contract
 from omnigraph.ingest.load import LoadMode
 from omnigraph.reading import Reading
@@ -139,7 +140,7 @@ class Graph(Reading, Feeding, Travel, Shaping):
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """The branches of a graph: iterate over the names, look one up, create, delete."""
+    """The branches of a graph: iterate over the names, look one up, create, rename, delete."""
 
     graph: Graph
 
@@ -172,6 +173,12 @@ class Branches:
             source = branches.open_line(store, from_)
         made = branches.create_branch(store, name, source, commit_id=commit, actor=graph.actor)
         return graph._bound(made)
+
+    def rename(self, name: str, new: str) -> Graph:
+        """Give a branch another name, and get a handle on it; other handles on it go on."""
+        graph = self.graph
+        graph._writable("renaming a branch")
+        return graph._bound(rename_branch(graph._store, name, new, actor=graph.actor))
 
     def delete(self, name: str) -> None:
         """Delete a branch; what other branches took from it stays."""

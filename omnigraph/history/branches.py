@@ -77,6 +77,7 @@ def open_line(store: Store, name: str) -> Line:
         if not store.effects.read_only:
             refs.release(store, ref)
         raise BranchNotFound(f"no branch '{ref.name}'", branch=ref.name)
+    line.name = ref.name  # it may have been renamed since this process came to know it
     return line
 
 
@@ -97,7 +98,7 @@ def create_branch(
     """A new branch from the head of `source`, or from a commit in its log."""
     text = names.check_new(name)
     with reported("none"):
-        number = _free_number(store, text)
+        number = free_number(store, text)
         intent, state = armed(
             store, source, commit_id, lambda base: _intent(text, source, base, actor)
         )
@@ -189,7 +190,7 @@ def take_name(store: Store, intent: Intent, number: int) -> None:
         return
     numbers = refs.take(store, ref)
     try:
-        names.check_disjoint(name, _others(store, name, numbers))
+        names.check_disjoint(name, others(store, name, numbers))
     except AlreadyExists:
         # Both saw a free name, and each sees the other now: nobody stays.
         _close(store, line_of(store, name, ref.ulid))
@@ -212,11 +213,11 @@ def _take_tag(store: Store, ref: Ref, intent: Intent) -> None:
         raise refs.missing(ref.name, ref.place)
 
 
-def _free_number(store: Store, name: str) -> int:
+def free_number(store: Store, name: str, old: str | None = None) -> int:
     """The number under which a name can be taken; what a cut-off deletion left is closed first."""
     numbers = refs.list_numbers(store)
     number = numbers.get(name, 0)
-    names.check_disjoint(name, _others(store, name, numbers))
+    names.check_disjoint(name, others(store, name, numbers, old))
     if number % 2:
         if not _left_behind(store, name):
             names.check_disjoint(name, [name])
@@ -224,10 +225,12 @@ def _free_number(store: Store, name: str) -> int:
     return number + 1
 
 
-def _others(store: Store, name: str, numbers: Mapping[str, int]) -> list[str]:
+def others(
+    store: Store, name: str, numbers: Mapping[str, int], old: str | None = None
+) -> list[str]:
     """Other names that are in the way and not merely left behind."""
     found = names.overlapping(name, refs.open_names(numbers))
-    return [one for one in found if one != name and not _left_behind(store, one)]
+    return [one for one in found if one not in (name, old) and not _left_behind(store, one)]
 
 
 def _left_behind(store: Store, name: str) -> bool:

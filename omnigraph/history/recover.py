@@ -25,7 +25,7 @@ from omnigraph.storage.torn import TornError
 
 from . import intent as intents
 from . import refs
-from .audit import Outcome, record
+from .audit import Kind, Outcome, record
 from .branches import CREATIONS, finish_create, past_state, place_of
 from .confirmed import plan_from_json
 from .intent import Intent, Pending
@@ -34,6 +34,7 @@ from .long import find, finish
 from .manifest import read_manifest
 from .mend import set_torn_aside
 from .plan import PublishPlan, WriteTxn
+from .rename import RENAME, finish_rename
 from .state import State
 
 UNFINISHED = timedelta(hours=1)  # after which a file that never got its name goes
@@ -118,7 +119,20 @@ def _settle(store: Store, one: Pending) -> Outcome | None:
         return outcome
     if one.intent.operation in CREATIONS:
         return _finish_creation(store, one.intent)
+    if one.intent.operation == RENAME:
+        return _finish_rename(store, one.intent)
     return _finish_publish(store, one.intent)
+
+
+def _finish_rename(store: Store, intent: Intent) -> Outcome:
+    try:
+        finish_rename(store, intent)
+        kind: Kind = "finished"
+    except (AlreadyExists, NotFound):  # somebody else has the name, or the branch
+        kind = "discarded"
+    outcome = record(store, intent, kind)
+    intents.retire(store, intent)
+    return outcome
 
 
 def _finish_publish(store: Store, intent: Intent) -> Outcome | None:

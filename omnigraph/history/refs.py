@@ -108,11 +108,20 @@ def take(store: Store, ref: Ref) -> dict[str, int]:
 
 
 def claim(store: Store, ref: Ref, told: Mapping[str, Any] | None = None) -> None:
-    """Write the object that opens a name; what else is `told` stands in it."""
+    """Write the object that opens a name; what else is `told` stands in it.
+
+    A branch that exists already needs a `nonce` there: it may be given a name by several at once.
+    """
     facts = {"ulid": ref.ulid, "parent": ref.parent, "fork_commit": ref.fork_commit}
     name = layout.ref_name(ref.name, ref.number, ref.place)
-    if not store.objects.create_json(name, {**(told or {}), **facts, "nonce": ref.ulid}):
+    if not store.objects.create_json(name, {"nonce": ref.ulid, **(told or {}), **facts}):
         raise _taken(ref.name, ref.place)
+
+
+def hand_over(store: Store, ref: Ref, nonce: str) -> bool:
+    """Close the old name of a branch that has a new one; False when somebody else closed it."""
+    name = layout.ref_name(ref.name, ref.number + 1, ref.place)
+    return store.objects.create_json(name, {"deleted": ref.ulid, "nonce": f"renamed-{nonce}"})
 
 
 def release(store: Store, ref: Ref) -> None:

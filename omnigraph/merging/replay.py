@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from omnigraph.errors import InputError, MergeConflict, PreconditionFailed
+from omnigraph.errors import InputError, MergeConflict, PreconditionFailed, ReadSetConflict
 from omnigraph.history.bases import Frame
 from omnigraph.history.commit import Commit
 from omnigraph.history.diff import snapshot_of
@@ -25,6 +25,7 @@ from .merge import Merged, Request, details
 from .strategy import checked, settle
 from .work import Decisions, Work
 
+_ATTEMPTS = 12  # lost races after which it is told
 Way = Literal["revert", "cherry_pick"]
 _HINTS: dict[Way, str] = {
     "revert": "entities were changed since: look at them with dry_run=True (--dry-run); 'theirs'"
@@ -46,9 +47,21 @@ def replay(
 ) -> Merged:
     """Bring the changes of the commit that `shown` shows to a branch, or take them back there.
 
-    `mainline` says which parent of a merge counts, the first by default. Raises `MergeConflict`
-    with every conflict, unless it is a dry run.
+    `mainline` says which parent of a merge counts, the first by default. A branch that moved
+    meanwhile is looked at again. Raises `MergeConflict` with every conflict, unless it is a dry
+    run.
     """
+    for attempt in range(1, _ATTEMPTS):
+        try:
+            return _once(way, target, shown, asked, mainline)
+        except ReadSetConflict as error:
+            if error.member != "graph_head":
+                raise
+            target.pause(attempt)
+    return _once(way, target, shown, asked, mainline)
+
+
+def _once(way: Way, target: Line, shown: Snapshot, asked: Request, mainline: int | None) -> Merged:
     frame = _frame(way, target, shown, mainline)
     if asked.if_commit is not None and frame.ours.commit_id != asked.if_commit:
         actual = frame.ours.commit_id
