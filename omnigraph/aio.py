@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar
 import pyarrow as pa
 
 from omnigraph import graph as sync
+from omnigraph.feed import ChangeBlock
 from omnigraph.history.commit import Commit
 from omnigraph.nodes import Node
 from omnigraph.receipt import LoadReport, Receipt
@@ -123,6 +124,22 @@ class AsyncGraph:
     async def export(self, path: str | PathLike[str], /, **options: Any) -> int:
         """As `Graph.export`, to a file."""
         return await run(self.sync.export, path, **options)
+
+    async def follow(
+        self,
+        start: str | None = None,
+        *,
+        cursor: str | None = None,
+        poll: float = 2.0,
+        **filters: Any,
+    ) -> AsyncIterator[ChangeBlock]:
+        """As `Graph.follow`, until nobody asks for more; waiting holds no thread."""
+        feed = await run(self.sync.changes, start, cursor=cursor, **filters)
+        while True:
+            while (block := await run(next, feed, None)) is not None:
+                yield block
+            await asyncio.sleep(poll)
+            feed = await run(self.sync.changes, cursor=feed.cursor, **filters)
 
     # Writing ------------------------------------------------------------------------------------
 

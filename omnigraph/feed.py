@@ -175,7 +175,8 @@ def open_feed(shown: Snapshot, line: Line, wanted: Wanted, position: Position) -
     scope = scope_for(shown, wanted, cursor)
     binding = bound(shown, line, scope)
     if cursor is None:
-        return Feed(_started(shown, position.start or NOW), scope, binding)
+        start = NOW if position.start is None else position.start
+        return Feed(_started(shown, start), scope, binding)
     at = decode(cursor, "feed-cursor", binding).get("commit")
     return Feed(reached(shown, str(at), cursor), scope, binding)
 

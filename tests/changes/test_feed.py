@@ -1,0 +1,252 @@
+"""The feed of a branch: whole commits in their order, from wherever a reader stands."""
+
+import json
+import os
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph import Graph
+from omnigraph.errors import (
+    BranchNotFound,
+    ChangeCursorRejected,
+    ChangeSchemaBoundary,
+    CommitHasNoParent,
+    InputError,
+    UsageError,
+)
+from omnigraph.ids import ManualClock, fixed
+from tests.changes.conftest import FIVE, SCHEMA, build, told
+from tests.rig.writes import rewrite, write
+
+CASES = Path(__file__).parents[1] / "cases" / "changes"
+
+
+def test_from_the_beginning_come_all_commits_oldest_first(shared: Graph) -> None:
+    feed = shared.changes("beginning")
+    found = list(feed)
+    assert told(found) == FIVE
+    assert [one.commit.id for one in found] == [one.id for one in reversed(shared.log())][1:]
+    assert feed.caught_up
+    assert feed.cursor == found[-1].cursor
+
+
+def test_the_form_and_the_order_of_a_block_are_frozen(tmp_path: Path) -> None:
+    clock = ManualClock(datetime(2024, 1, 1, tzinfo=UTC))
+    with fixed(clock, seed=1):
+        graph = build(omnigraph.init(tmp_path / "g", SCHEMA, durability="os"))
+        rows = [
+            {"edge": "Knows", "from": "cy", "to": "ann", "data": {"since": "2024-01-01T00:00:00Z"}},
+            {
+                "type": "Person",
+                "data": {"name": "zoe", "born": "2000-02-29", "face": "base64:AA=="},
+            },
+            {"type": "Firm", "data": {"name": "zeta"}},
+            {"type": "Person", "data": {"name": "cy"}},
+        ]
+        graph.load(rows, mode="append")
+        lines = [json.dumps(one.to_json()) for one in graph.changes("beginning")]
+    place = CASES / "blocks.jsonl"
+    if os.environ.get("UPDATE_CASES"):
+        place.write_text("\n".join(lines) + "\n")
+    assert lines == place.read_text().splitlines()
+
+
+def test_now_is_the_default_and_gives_only_a_cursor(graph: Graph) -> None:
+    feed = graph.changes()
+    assert (list(feed), feed.caught_up) == ([], True)
+    graph.insert("Firm", {"name": "new"})
+    assert told(graph.changes(cursor=feed.cursor)) == [[("insert", "Firm", "new")]]
+
+
+def test_every_cursor_stands_behind_its_block(shared: Graph) -> None:
+    for number, block in enumerate(shared.changes("beginning"), 1):
+        assert told(shared.changes(cursor=block.cursor)) == FIVE[number:]
+        assert told(shared.changes(f"after:{block.commit.id}")) == FIVE[number:]
+
+
+def test_a_commit_after_the_feed_was_made_waits_for_the_next(graph: Graph) -> None:
+    feed = graph.changes("beginning")
+    next(feed)
+    graph.insert("Firm", {"name": "late"})
+    assert told(feed) == FIVE[1:]
+    assert told(graph.changes(cursor=feed.cursor)) == [[("insert", "Firm", "late")]]
+
+
+def test_a_filter_keeps_every_commit_and_some_changes(shared: Graph) -> None:
+    firms = shared.changes("beginning", types=["Firm"])
+    assert [len(one.changes) for one in firms] == [0, 0, 0, 0, 1]
+    edges = shared.changes("beginning", kinds=["edge"], ops=["delete"])
+    assert told(edges) == [[], [], [], [("delete", "Knows", "k")], []]
+
+
+def test_a_merge_is_told_against_its_first_parent(graph: Graph) -> None:
+    start = graph.changes().cursor
+    side = graph.branches.create("side")
+    side.insert("Firm", {"name": "one"})
+    side.insert("Firm", {"name": "two"})
+    graph.refresh().insert("Firm", {"name": "mine"})
+    made = graph.merge("side").commit
+    assert made is not None
+    both = [("insert", "Firm", "one"), ("insert", "Firm", "two")]
+    assert told(graph.changes(cursor=start)) == [[("insert", "Firm", "mine")], both]
+    assert [(one.op, one.type, one.id) for one in graph.commit(made.id).changes()] == both
+    with pytest.raises(InputError, match="not on the line of branch 'main'"):
+        graph.changes(f"after:{side.head.id}")
+
+
+def test_a_branch_tells_what_it_inherited(graph: Graph) -> None:
+    side = graph.branches.create("side")
+    side.insert("Firm", {"name": "one"})
+    assert told(side.changes("beginning")) == [*FIVE, [("insert", "Firm", "one")]]
+
+
+def test_moved_files_are_an_empty_block(graph: Graph) -> None:
+    graph.insert("Person", {"name": "cy"})  # a second fragment
+    start = graph.changes().cursor
+    assert write(graph._line, rewrite(), ["node:Person"]) is not None
+    (block,) = graph.changes(cursor=start)
+    assert (block.commit.operation, list(block.changes)) == ("optimize", [])
+
+
+def test_the_first_commit_has_nothing_before_it(shared: Graph) -> None:
+    first = shared.log()[-1]
+    with pytest.raises(CommitHasNoParent) as error:
+        first.changes()
+    assert error.value.to_json()["change_diff_refusal"]["reason"] == "parentless_commit"
+
+
+def test_a_changed_type_is_a_boundary_and_a_baseline_leads_over_it(graph: Graph) -> None:
+    start = graph.changes().cursor
+    firms = graph.changes(types=["Firm"]).cursor
+    graph.insert("Firm", {"name": "before"})
+    graph.apply_schema(SCHEMA.replace("age: I32?", "age: I32?  size: I32?"))
+    graph.insert("Person", {"name": "new", "size": 7})
+    feed = graph.changes(cursor=start)
+    assert told([next(feed)]) == [[("insert", "Firm", "before")]]
+    behind = feed.cursor
+    page = graph.poll_changes(cursor=start)
+    assert (page.cursor, page.caught_up) == (behind, False)
+    for call in (lambda: list(feed), lambda: graph.poll_changes(cursor=behind)):
+        with pytest.raises(ChangeSchemaBoundary) as error:
+            call()
+        assert error.value.type_name == "Person"
+    assert len(told(graph.changes(cursor=firms, types=["Firm"]))) == 3  # it did not change
+    made = graph.baseline()
+    assert len(list(made)) == 4
+    graph.insert("Firm", {"name": "after"})
+    assert told(graph.changes(cursor=made.cursor)) == [[("insert", "Firm", "after")]]
+
+
+def test_a_filter_follows_a_type_through_its_new_name_and_its_end(graph: Graph) -> None:
+    start = graph.changes(types=["Firm"]).cursor
+    named = SCHEMA.replace("node Firm {", 'node Company @rename_from("Firm") {')
+    graph.apply_schema(named)
+    graph.insert("Company", {"name": "new"})
+    (_, block) = graph.changes(cursor=start, types=["Company"])
+    assert told([block]) == [[("insert", "Company", "new")]]
+    with pytest.raises(InputError, match="there is no type 'Frm'"):
+        graph.changes(types=["Frm"])
+
+
+def test_following_gives_what_comes_and_ends_with_the_handle(graph: Graph) -> None:
+    names = iter(("one", "two"))
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        name = next(names, None)
+        if name is None:
+            graph.close()
+        else:
+            graph.insert("Firm", {"name": name})
+
+    found = told(graph.follow(poll=7, wait=wait, ops=["insert"]))
+    assert found == [[("insert", "Firm", "one")], [("insert", "Firm", "two")]]
+    assert waits == [7, 7, 7]
+
+
+def test_following_begins_when_it_is_called_and_stops_when_told(graph: Graph) -> None:
+    stop = threading.Event()
+    following = graph.follow(stop=stop, poll=0.01)
+    graph.insert("Firm", {"name": "one"})
+    assert told([next(following)]) == [[("insert", "Firm", "one")]]
+    threading.Timer(0.05, stop.set).start()
+    assert list(following) == []
+
+
+def test_a_closed_handle_wakes_who_waits_for_commits(graph: Graph) -> None:
+    threading.Timer(0.05, graph.close).start()
+    assert list(graph.follow(poll=3600)) == []
+
+
+def test_what_cannot_be_followed_is_refused(shared: Graph) -> None:
+    with pytest.raises(UsageError, match="nothing to follow"):
+        shared.at("HEAD").follow()
+    with pytest.raises(InputError, match="above 0"):
+        shared.follow(poll=0)
+
+
+async def _follow(graph: Graph) -> list[list[tuple[str, str, str]]]:
+    from omnigraph.aio import AsyncGraph
+
+    found = []
+    async for block in AsyncGraph(graph).follow("beginning", poll=0.01):
+        found.append(block)
+        if len(found) == 5:
+            graph.insert("Firm", {"name": "late"})
+        if len(found) == 6:
+            break
+    return told(found)
+
+
+def test_coroutines_follow_too(graph: Graph) -> None:
+    import asyncio
+
+    assert asyncio.run(_follow(graph)) == [*FIVE, [("insert", "Firm", "late")]]
+
+
+def test_a_handle_on_the_past_tells_up_to_there(shared: Graph) -> None:
+    assert told(shared.at("HEAD~2").changes("beginning")) == FIVE[:3]
+
+
+def test_a_branch_that_was_made_again_is_another_one(graph: Graph) -> None:
+    side = graph.branches.create("side")
+    side.insert("Firm", {"name": "old"})
+    cursor = side.changes().cursor
+    following = side.follow(cursor=cursor, wait=lambda _: None)
+    graph.branches.delete("side")
+    with pytest.raises(BranchNotFound):
+        next(following)
+    again = graph.branches.create("side")
+    again.insert("Firm", {"name": "new"})
+    with pytest.raises(ChangeCursorRejected, match="deleted and made again"):
+        again.changes(cursor=cursor)
+    with pytest.raises(BranchNotFound):
+        side.changes(cursor=cursor)
+
+
+def test_a_copy_goes_on_where_the_original_was(graph: Graph, tmp_path: Path) -> None:
+    cursor = next(graph.changes("beginning")).cursor
+    graph.copy_to(tmp_path / "copy")
+    copied = omnigraph.open(tmp_path / "copy", read_only=True)
+    assert told(copied.changes(cursor=cursor)) == FIVE[1:]
+
+
+def test_sinks_take_batches(shared: Graph) -> None:
+    batches = list(shared.changes("beginning").to_arrow_batches())
+    assert [one.num_rows for one in batches] == [2, 1, 1, 2, 1]
+    row = batches[2].to_pylist()[0]
+    assert (row["op"], json.loads(row["after"])["properties"]["age"]) == ("update", 2)
+
+
+def test_commits_tell_their_changes(shared: Graph) -> None:
+    assert [(one.op, one.id) for one in shared.head.changes()] == [("insert", "acme")]
+    assert [len(one.changes()) for one in shared.log()[:-1]] == [1, 2, 1, 1, 2]
+    edges = shared.commit("HEAD~1").changes(kinds=["edge"])
+    assert [(one.op, one.endpoints) for one in edges] == [("delete", {"src": "ann", "dst": "bob"})]
+    with pytest.raises(UsageError, match="not given out by a graph"):
+        shared.snapshot.commit.changes()
