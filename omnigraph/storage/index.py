@@ -63,12 +63,21 @@ def _build(store: Store, table: Table, column: str, fragments: Sequence[int]) ->
         table.dataset.create_index_uncommitted,
         column,
         "BTREE",
-        name=f"{column}_btree",
+        name=_name(table, column),
         fragment_ids=list(fragments),
         replace=True,
     )
     made: Index = store.effects.run("index", table.location, build)
     return made
+
+
+def _name(table: Table, column: str) -> str:
+    """What the index of a column is called; one of a column with another name now keeps its own."""
+    own = next((one.name for one in _indexes(table) if one.field_names == [column]), None)
+    taken = {one.name for one in table.dataset.describe_indices()}
+    plain = f"{column}_btree"
+    number = next(f.id() for f in table.dataset.lance_schema.fields() if f.name() == column)
+    return own or (plain if plain not in taken else f"{plain}_{number}")
 
 
 def _segments(table: Table, column: str) -> list[Index]:

@@ -1,0 +1,134 @@
+"""What is dropped and declared again is something new; what is renamed stays what it was."""
+
+import pytest
+
+from omnigraph.errors import HistoryReclaimed
+from omnigraph.graph import Graph
+from omnigraph.storage.fields import columns_of
+from omnigraph.testing import graph as new_graph
+from tests.schema_apply.reading import rows_of
+
+PLAIN = "node A { k: String @key }"
+WITH_N = "node A { k: String @key  n: I32? @index }"
+ROWS = {"A": [{"k": "a", "n": 1}, {"k": "b", "n": 2}, {"k": "c"}]}
+
+
+def numbers(graph: Graph) -> dict[str, int]:
+    """The field id of each column."""
+    found = columns_of(graph.table("A").lance_schema)
+    return {one.name: one.ids[0] for one in found}
+
+
+def values(graph: Graph, name: str) -> list[object]:
+    found = graph.query(f"match {{ $a: A }} return {{ $a.k, $a.{name} as v }} order {{ $a.k }}")
+    return [row["v"] for row in found.to_dicts()]
+
+
+def test_a_property_that_comes_back_is_new() -> None:
+    with new_graph(WITH_N, ROWS) as graph:
+        old, old_number = graph.schema.ir.property_id("node", "A", "n"), numbers(graph)["n"]
+        graph.apply_schema(PLAIN)
+        graph.apply_schema(WITH_N)
+        assert values(graph, "n") == [None, None, None]
+        assert graph.schema.ir.property_id("node", "A", "n") > old
+        assert numbers(graph)["n"] > old_number
+
+
+@pytest.mark.parametrize("dropped", [True, False])
+def test_field_ids_are_never_used_again(dropped: bool) -> None:
+    """Also when no file and no version that is in use knows the dropped column any more."""
+    with new_graph(WITH_N, ROWS) as graph:
+        used = set(numbers(graph).values())
+        for _ in range(3):
+            graph.apply_schema(PLAIN)
+            if dropped:
+                graph.load({"A": [{"k": "z"}]}, mode="overwrite")
+            graph.apply_schema(WITH_N)
+            number = numbers(graph)["n"]
+            assert number not in used
+            used.add(number)
+            assert graph.snapshot.tables["node:A"].max_field_id >= max(used)
+
+
+def test_a_name_that_moved_on_can_be_used_again() -> None:
+    with new_graph(WITH_N, ROWS) as graph:
+        graph.ensure_indices()
+        graph.apply_schema('node A { k: String @key  m: I32? @index @rename_from("n") }')
+        graph.apply_schema("node A { k: String @key  m: I32? @index  n: I32? @index }")
+        assert (values(graph, "m"), values(graph, "n")) == ([1, 2, None], [None, None, None])
+        graph.update("A", where="m = 1", set={"n": 5})
+        graph.ensure_indices()
+        for name, value, key in (("m", 1, "a"), ("n", 5, "a"), ("m", 2, "b")):
+            found = graph.query(
+                f"match {{ $a: A {{ {name}: $v }} }} return {{ $a.k }}", params={"v": value}
+            )
+            assert [row["a.k"] for row in found.to_dicts()] == [key]
+        described = {one.field_names[0] for one in graph.table("A").describe_indices()}
+        assert {"m", "n"} <= described
+
+
+def test_a_type_that_comes_back_is_new() -> None:
+    both = "node A { k: String @key }\nnode B { k: String @key }\nedge E: A -> B"
+    with new_graph(both, {"A": [{"k": "a"}], "B": [{"k": "b"}]}) as graph:
+        graph.connect_nodes("E", [("a", "b")])
+        first, where = graph.head.id, graph.snapshot.tables["node:B"].location
+        graph.apply_schema("node A { k: String @key }")
+        assert set(graph.snapshot.tables) == {"node:A"}
+        assert rows_of(graph.at(first)).keys() == {"node:A", "node:B", "edge:E"}
+        graph.apply_schema(both)
+        assert graph.snapshot.tables["node:B"].location != where
+        assert rows_of(graph) == {"node:A": {"a": {"id": "a", "k": "a"}}}
+        graph.insert("B", {"k": "new"})
+        assert list(rows_of(graph)["node:B"]) == ["new"]
+        assert list(rows_of(graph.at(first))["node:B"]) == ["b"]
+
+
+def test_a_renamed_type_stays_where_it_is() -> None:
+    with new_graph(PLAIN, {"A": [{"k": "a"}]}) as graph:
+        before = graph.snapshot.tables["node:A"]
+        graph.apply_schema('node B @rename_from("A") { k: String @key }')
+        after = graph.snapshot.tables["node:B"]
+        assert (after.location, after.content_id) == (before.location, before.content_id)
+        assert graph.head.tables == {"node:A": None, "node:B": after}
+
+
+def test_a_hard_drop_takes_its_history_along() -> None:
+    two = "node A { k: String @key  n: I32? }\nnode B { k: String @key }"
+    with new_graph(two, {**ROWS, "B": [{"k": "b"}]}) as graph:
+        first = graph.head.id
+        side = graph.branches.create("side")
+        graph.apply_schema("node A { k: String @key }", allow_data_loss=True)
+        assert rows_of(graph).keys() == {"node:A"}
+        for name in ("A", "B"):
+            with pytest.raises(HistoryReclaimed, match="dropped with its history"):
+                graph.at(first).query(f"match {{ $a: {name} }} return {{ $a.k }}")
+        with pytest.raises(HistoryReclaimed):
+            graph.branches.create("back", commit=first)
+        assert values(side, "n") == [1, 2, None]
+        assert values(side.at(first), "n") == [1, 2, None]
+        graph.insert("A", {"k": "d"})
+        assert len(rows_of(graph.at("HEAD~1"))["node:A"]) == 3
+
+
+def test_no_file_of_a_table_holds_what_was_dropped_for_good() -> None:
+    with new_graph(
+        "node A { k: String @key  s: String? }", {"A": [{"k": "a", "s": "secret"}]}
+    ) as g:
+        g.apply_schema(PLAIN, allow_data_loss=True)
+        fields = {
+            f for one in g.table("A").get_fragments() for d in one.metadata.files for f in d.fields
+        }
+        assert fields == set(numbers(g).values())
+
+
+def test_a_soft_drop_keeps_its_history() -> None:
+    with new_graph(WITH_N, ROWS) as graph:
+        first = graph.head.id
+        graph.apply_schema(PLAIN)
+        graph.insert("A", {"k": "d"})
+        assert values(graph.at(first), "n") == [1, 2, None]
+        assert graph.at(first).schema.source == WITH_N
+        again = graph.branches.create("back", commit=first)
+        assert values(again, "n") == [1, 2, None]
+        again.insert("A", {"k": "e", "n": 9})
+        assert values(again, "n") == [1, 2, None, 9]
