@@ -1,0 +1,142 @@
+"""Handles, prepared queries, transactions and caches that were there before see the new schema."""
+
+import pytest
+
+import omnigraph
+from omnigraph.errors import (
+    ClientError,
+    OmnigraphError,
+    PreconditionFailed,
+    ReadOnlyError,
+    ReadSetConflict,
+    SchemaUnsupported,
+    TypeCheckError,
+)
+from omnigraph.graph import Graph
+from omnigraph.testing import graph as new_graph
+from tests.schema_apply.reading import rows_of
+
+BEFORE = "node A { k: String @key  n: I32? }\nedge E: A -> A { w: I32? }"
+AFTER = 'node B @rename_from("A") { k: String @key  m: I64? @rename_from("n") }\nedge E: B -> B'
+DATA = {"A": [{"k": "a", "n": 1}, {"k": "b"}], "E": [{"from": "a", "to": "b", "w": 3}]}
+OLD = "match { $x: A  $x e $y } return { $x.k, $x.n, $y.k as other }"
+NEW = "match { $x: B  $x e $y } return { $x.k, $x.m, $y.k as other }"
+
+
+def test_an_open_handle_sees_the_new_schema() -> None:
+    with new_graph(BEFORE, DATA) as graph:
+        other, pinned = omnigraph.open(graph.uri), graph.pin()
+        ask = other.prepare(OLD)
+        assert len(other.query(OLD)) == len(ask()) == 1
+        graph.apply_schema(AFTER)
+        assert other.query(NEW).to_dicts() == [{"x.k": "a", "x.m": 1, "other": "b"}]
+        for again in (lambda: other.query(OLD), ask):
+            with pytest.raises(TypeCheckError, match="A"):
+                again()
+        assert pinned.query(OLD).to_dicts() == [{"x.k": "a", "x.n": 1, "other": "b"}]
+        with pytest.raises(TypeCheckError):
+            other.mutate('insert A { k: "c" }')
+        other.mutate('insert B { k: "c", m: 9 }')
+        with pytest.raises(ClientError):
+            other.insert("A", {"k": "d"})
+        other.insert("B", {"k": "d"})
+        assert sorted(rows_of(graph)["node:B"]) == ["a", "b", "c", "d"]
+
+
+def test_a_prepared_query_follows_where_names_stay() -> None:
+    with new_graph(BEFORE, DATA) as graph:
+        ask = graph.prepare("query q($n: I64) { match { $x: A  $x.n = $n } return { $x.k } }")
+        assert len(ask(n=1)) == 1
+        graph.apply_schema(BEFORE.replace("n: I32?", "n: I64?  extra: String?"))
+        graph.insert("A", {"k": "big", "n": 1 << 40})
+        assert [row["x.k"] for row in ask(n=1 << 40).to_dicts()] == ["big"]
+
+
+@pytest.mark.parametrize("change", ["update", "insert", "delete"])
+def test_a_transaction_that_began_before_is_refused(change: str) -> None:
+    with new_graph(BEFORE, DATA) as graph:
+        other = omnigraph.open(graph.uri)
+        with pytest.raises(ReadSetConflict):
+            _overtaken(graph, other, change)
+        assert sorted(rows_of(graph)["node:B"]) == ["a", "b"]
+        assert rows_of(graph)["node:B"]["a"]["m"] == 1
+
+
+def _overtaken(graph: Graph, other: Graph, change: str) -> None:
+    """A transaction in which the schema changes before it ends."""
+    with other.transaction() as tx:
+        if change == "insert":
+            tx.insert("A", {"k": "late", "n": 5})
+        else:
+            text = 'update A set { n: 5 } where k = "a"'
+            tx.mutate(text if change == "update" else 'delete A where k = "a"')
+        graph.apply_schema(AFTER)
+
+
+def test_a_plan_belongs_to_one_schema() -> None:
+    with new_graph(BEFORE, DATA) as graph:
+        plan = graph.plan_schema(AFTER)
+        assert (bool(plan), plan.supported) == (True, True)
+        graph.apply_schema(BEFORE + "\nnode C { k: String @key }")
+        with pytest.raises(ReadSetConflict, match="changed since the plan was made"):
+            graph.apply_schema(plan)
+        done = graph.apply_schema(graph.plan_schema(AFTER))
+        assert done.applied
+        assert done.steps
+        assert done.to_json()["graph_manifest_version"] == done.commit.manifest_version  # type: ignore[union-attr]
+
+
+def test_terms_of_an_application() -> None:
+    with new_graph(BEFORE, DATA) as graph:
+        head = graph.head.id
+        graph.insert("A", {"k": "z"})
+        with pytest.raises(PreconditionFailed):
+            graph.apply_schema(AFTER, if_commit=head)
+        with pytest.raises(ReadOnlyError):
+            graph.at(head).apply_schema(AFTER)
+        reader = omnigraph.open(graph.uri, read_only=True)
+        with pytest.raises(ReadOnlyError):
+            reader.apply_schema(AFTER)
+        dry = reader.apply_schema(AFTER, dry_run=True)
+        assert (dry.applied, len(dry.steps)) == (False, len(graph.plan_schema(AFTER).steps))
+        with pytest.raises(SchemaUnsupported, match="OG-MF-106"):
+            reader.apply_schema(BEFORE.replace("n: I32?", "n: String?"), dry_run=True)
+        assert graph.apply_schema(AFTER, if_commit=graph.refresh().head.id)
+        assert not graph.apply_schema("// a comment\n" + AFTER)
+
+
+def test_branches_have_schemas_of_their_own() -> None:
+    with new_graph(BEFORE, DATA) as graph:
+        dev = graph.branches.create("dev")
+        graph.apply_schema(AFTER, branch="dev")
+        assert (graph.schema.source, dev.refresh().schema.source) == (BEFORE, AFTER)
+        graph.insert("A", {"k": "main"})
+        dev.insert("B", {"k": "dev"})
+        graph.apply_schema(AFTER)
+        assert graph.schema.ir == dev.schema.ir
+        assert sorted(rows_of(graph)["node:B"]) == ["a", "b", "main"]
+        assert sorted(rows_of(dev)["node:B"]) == ["a", "b", "dev"]
+
+
+def _answers(graph: Graph, queries: list[str]) -> list[object]:
+    return [graph.query(text).to_dicts() for text in queries]
+
+
+def test_warm_caches_do_not_answer_for_the_new_schema() -> None:
+    """Neighbour lists and columns in memory belong to exact versions of tables."""
+    with new_graph(BEFORE, DATA) as graph:
+        queries = [
+            "match { $x: A  $x e $y } return { $x.k, $y.k as other } order { $x.k }",
+            "match { $x: A } return { $x.k, $x.n } order { $x.k }",
+            "match { $x: A  $x.n > 0 } return { count($x) as many }",
+        ]
+        first = [_answers(graph, queries) for _ in range(30)][-1]
+        graph.apply_schema("node A { k: String @key }\nedge E: A -> A { w: I32? }")
+        with pytest.raises(OmnigraphError):
+            graph.query(queries[1])
+        graph.apply_schema(BEFORE)
+        assert _answers(graph, queries) == [
+            first[0],
+            [{"x.k": "a", "x.n": None}, {"x.k": "b", "x.n": None}],
+            [{"many": 0}],
+        ]
