@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 from omnigraph.errors import ChangeSchemaBoundary
 from omnigraph.storage.arrow import PROPERTY_ID
 from omnigraph.storage.blobs import row_schema
-from omnigraph.storage.difference import candidates, compare, differing, rows_at, same_at
+from omnigraph.storage.difference import compare, differing_rows, rows_at, same_at
 from omnigraph.storage.equality import same_rows
 from omnigraph.storage.find import ROW_ID, read
+from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table
 
 from .entities import TableChanges
@@ -73,11 +74,11 @@ def diff_table(
     if was is not None and now is not None and not fit and not _agree(was, now):
         kind_name = key.partition(":")[2]
         raise ChangeSchemaBoundary(graph_commit_id=new.commit_id, type_name=kind_name)
-    return diff_tables(key, was, now, whole=whole)
+    return diff_tables(new.store, key, was, now, whole=whole)
 
 
 def diff_tables(
-    key: str, old: Table | None, new: Table | None, *, whole: bool = False
+    store: Store, key: str, old: Table | None, new: Table | None, *, whole: bool = False
 ) -> TableChanges:
     """The changes from one version of a table to another, or from or to nothing."""
     shape = row_schema((new or old).schema)  # type: ignore[union-attr]
@@ -85,28 +86,29 @@ def diff_tables(
         before = shape.empty_table() if old is None else read(old, old.schema.names)
         after = shape.empty_table() if new is None else read(new, new.schema.names)
         return matched(key, before, after, shape)
-    first, second = _differing(old, new, whole=whole)
-    before, after = rows_at(old, first), rows_at(new, second)
+    alike = old.schema.names == new.schema.names
+    if old.location == new.location and not whole:
+        before, after = differing_rows(store, compare(old, new), alike=alike)
+    else:
+        first, second = _by_id(old, new, alike=alike)
+        before, after = rows_at(old, first), rows_at(new, second)
     return matched(key, fitted(before, old.schema, new.schema), after, shape)
 
 
-def _differing(old: Table, new: Table, *, whole: bool) -> tuple[_Ids, _Ids]:
-    """The row ids of all rows that may differ; of unchanged rows nothing wide is read."""
-    plain = old.schema.names == new.schema.names
-    if old.location == new.location and not whole:
-        found = compare(old, new)
-        return differing(found) if plain else candidates(found)
-    return _by_id(old, new, plain=plain)
+def no_changes(key: str, table: Table) -> TableChanges:
+    """A table that did not change."""
+    nothing = row_schema(table.schema).empty_table()
+    return TableChanges(key, nothing, nothing, nothing, nothing)
 
 
-def _by_id(old: Table, new: Table, *, plain: bool) -> tuple[_Ids, _Ids]:
+def _by_id(old: Table, new: Table, *, alike: bool) -> tuple[_Ids, _Ids]:
     """All rows of both, joined by entity id."""
     was, now = (read(one, ["id"], places=True) for one in (old, new))
     first, second = was[ROW_ID].to_numpy(), now[ROW_ID].to_numpy()
     place = pc.index_in(was["id"].combine_chunks(), value_set=now["id"].combine_chunks())
     mine = np.flatnonzero(pc.is_valid(place).to_numpy(zero_copy_only=False))
     theirs = place.drop_null().to_numpy()
-    if not plain or not len(mine):
+    if not alike or not len(mine):
         return first, second
     same = same_at(old, first[mine], new, second[theirs])
     return np.delete(first, mine[same]), np.delete(second, theirs[same])

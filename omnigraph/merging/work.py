@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from omnigraph.history.bases import Frame
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.diff import diff_table, diff_tables, former_key
+from omnigraph.history.diff import diff_table, former_key, no_changes
 from omnigraph.history.plan import WriteTxn
 from omnigraph.rules.check import check, type_named
 from omnigraph.rules.delta import FRESH, UNKNOWN, Delta, TableDelta
@@ -115,7 +115,7 @@ class Work:
         ours = diff_table(frame.base, frame.ours, key, fit=True) if self._moved(key) else None
         theirs = diff_table(frame.base, frame.theirs, key, fit=True)
         if ours is None:
-            ours = diff_tables(key, frame.ours.table(key), frame.ours.table(key))
+            ours = no_changes(key, frame.ours.table(key))
         found = Sides(key, ours, theirs, how)
         several = len(set(self._base_contents(key))) > 1
         return virtual_sides(frame, found, how) if several else found

@@ -15,10 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .blobs import is_blob
+from .deletions import Offsets, deleted_offsets
 from .equality import same_rows
 from .failures import reported, storage_failure
 from .find import batches, read, take_bytes
+from .row_ids import row_ids_at
 from .scan import ROW_ID
+from .store import Store
 from .table import Table
 
 _Ids = npt.NDArray[np.uint64]
@@ -92,16 +96,72 @@ def read_changes(found: Difference, columns: Sequence[str]) -> tuple[pa.Table, p
     return _without_moves(before, after)
 
 
-def differing(found: Difference) -> tuple[_Ids, _Ids]:
-    """Row ids of the rows in which the versions differ: (in the old one, in the new one).
+def differing_rows(
+    store: Store, found: Difference, *, alike: bool = True
+) -> tuple[pa.Table, pa.Table]:
+    """Whole rows in which the versions may differ: (as they were, as they are), blobs as bytes.
 
-    Row ids are compared first. Values are read only of rows that both have in other files, a piece
-    at a time: wide rows that were merely moved never fill the memory.
+    Of fragments that only lost rows no other row is looked at. Rows that both versions have in
+    other files are compared first, a piece at a time, when they are many and the columns `alike`:
+    wide rows that were merely moved never fill the memory.
     """
-    first, second = candidates(found)
-    both = np.intersect1d(first, second, assume_unique=True)
-    moved = both[same_at(found.old, both, found.new, both)]
-    return np.setdiff1d(first, moved), np.setdiff1d(second, moved)
+    with reported("none"):
+        first, second = _ids_of(found.old, found.gone), _ids_of(found.new, found.come)
+        both = np.intersect1d(first, second, assume_unique=True)
+        if alike and len(both) > _PIECE:
+            moved = both[same_at(found.old, both, found.new, both)]
+            first, second = np.setdiff1d(first, moved), np.setdiff1d(second, moved)
+        lost, won = (
+            [_rows_in(found.old, found.gone, first)],
+            [_rows_in(found.new, found.come, second)],
+        )
+        for pair in found.marked:
+            one, other = _marked(store, found, pair)
+            lost.append(one)
+            won.append(other)
+        return _together(lost), _together(won)
+
+
+def _marked(store: Store, found: Difference, pair: _Pair) -> tuple[pa.Table, pa.Table]:
+    """The rows of a fragment that only one version has deleted."""
+    old = deleted_offsets(store, found.old, pair.old)
+    new = deleted_offsets(store, found.new, pair.new)
+    if old is None or new is None:
+        first, second = _row_ids(found.old, pair.old), _row_ids(found.new, pair.new)
+        only, others = np.setdiff1d(first, second), np.setdiff1d(second, first)
+        return rows_at(found.old, only), rows_at(found.new, others)
+    lost, won = np.setdiff1d(new, old), np.setdiff1d(old, new)
+    return _at_offsets(found.old, pair.old, lost, old), _at_offsets(found.new, pair.new, won, new)
+
+
+def _at_offsets(table: Table, fragment: Any, wanted: Offsets, deleted: Offsets) -> pa.Table:
+    """Rows of a fragment by offset; Lance counts only the rows that are there."""
+    if not len(wanted) or any(is_blob(one) for one in table.schema):
+        ids = row_ids_at(fragment, wanted.tolist()) if len(wanted) else []
+        return take_bytes(table, pa.array(ids, pa.uint64()))
+    places = wanted - np.searchsorted(deleted, wanted)
+    return pa.table(fragment.take(places.tolist(), columns=table.schema.names))
+
+
+def _rows_in(table: Table, fragments: Sequence[Any], wanted: _Ids) -> pa.Table:
+    """Rows of some fragments by row id; the fragments are scanned unless few rows are wanted."""
+    names = table.schema.names
+    if not len(wanted):
+        return take_bytes(table, pa.array(wanted))
+    if len(wanted) * _DENSE < sum(one.physical_rows for one in fragments):
+        return take_bytes(table, pa.array(wanted))
+    found: pa.Table = table.dataset.scanner(
+        columns=names, fragments=list(fragments), with_row_id=True, blob_handling="all_binary"
+    ).to_table()
+    if found.num_rows > len(wanted):
+        found = found.filter(pc.is_in(found[ROW_ID], value_set=pa.array(wanted)))
+    return found.select(names)
+
+
+def _together(parts: Sequence[pa.Table]) -> pa.Table:
+    shape = parts[0].schema.remove_metadata()
+    bare = pa.schema([pa.field(one.name, one.type) for one in shape])
+    return pa.concat_tables([one.cast(bare) for one in parts])
 
 
 def same_at(old: Table, ours: _Ids, new: Table, theirs: _Ids) -> npt.NDArray[np.bool_]:
@@ -125,17 +185,6 @@ def rows_at(table: Table, row_ids: _Ids) -> pa.Table:
         for one in batches(table, names, places=True)
     )
     return pa.concat_tables(kept).select(names)
-
-
-def candidates(found: Difference) -> tuple[_Ids, _Ids]:
-    """The row ids of fragments that only one version has, and of rows deleted in one only."""
-    with reported("none"):
-        lost, won = [_ids_of(found.old, found.gone)], [_ids_of(found.new, found.come)]
-        for pair in found.marked:
-            first, second = _row_ids(found.old, pair.old), _row_ids(found.new, pair.new)
-            lost.append(np.setdiff1d(first, second, assume_unique=True))
-            won.append(np.setdiff1d(second, first, assume_unique=True))
-    return np.concatenate(lost), np.concatenate(won)
 
 
 def _fragments(table: Table) -> dict[tuple[str, str], Any]:

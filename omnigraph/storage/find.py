@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from omnigraph.values import sha256_hex
 
-from .blobs import is_blob
+from .blobs import is_blob, row_schema
 from .failures import reported
 from .table import Table
 
@@ -73,6 +73,8 @@ def take_bytes(table: Table, row_ids: pa.Array) -> pa.Table:
     names = table.schema.names
     blobs = [one.name for one in table.schema if is_blob(one)]
     plain = [name for name in names if name not in blobs]
+    if not len(row_ids):  # else Lance would lay out all row ids of the version first
+        return row_schema(table.schema).empty_table()
     with reported("none"):
         found = table.dataset._take_rows(row_ids, columns=[*plain, ROW_ID])
     place = pc.index_in(row_ids, value_set=found[ROW_ID].combine_chunks())

@@ -39,10 +39,11 @@ def _of_addresses(dataset: Any, addresses: Sequence[int]) -> Iterator[int]:
         fragment = dataset.get_fragment(number)
         if fragment is None:
             raise InternalError(f"a row of fragment {number} is removed, which is not there")
-        yield from _of_fragment(fragment, offsets)
+        yield from row_ids_at(fragment, offsets)
 
 
-def _of_fragment(fragment: Any, offsets: Sequence[int]) -> list[int]:
+def row_ids_at(fragment: Any, offsets: Sequence[int]) -> list[int]:
+    """The row ids of rows of a fragment by offset."""
     try:
         sequence = RowIdSequence.from_inline_metadata(fragment.metadata.row_id_meta).to_pyarrow()
     except (NotImplementedError, OSError, ValueError):  # kept in a file of its own

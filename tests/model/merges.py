@@ -1,6 +1,6 @@
 """Merges of graphs that are plain dictionaries: what the oracles believe a merge does.
 
-A graph is `{"node:Person": {id: row}, "edge:Knows": {id: row}}`; rows of edges have `src` and `dst`.
+A graph is `{"node:Person": {id: row}, "edge:Knows": {id: row}}`; edges have `src` and `dst`.
 Nothing here knows how the product compares, stores or finds anything.
 """
 
@@ -118,9 +118,12 @@ def _merge(
     while True:
         graph, found = _copy(ours), {}
         for entity in _entities(ours, theirs):
-            value, kind = _decide(base(entity), _get(ours, entity), _get(theirs, entity), by_property)
+            value, kind = _decide(
+                base(entity), _get(ours, entity), _get(theirs, entity), by_property
+            )
             if entity in chosen:
-                value = _chosen(chosen[entity], value, sides, entity, base, by_property, kind)
+                mixed = value if by_property else None
+                value = _chosen(chosen[entity], mixed, sides, entity, base(entity), kind)
             elif kind:
                 found[(kind, *entity)] = [entity]
             _put(graph, entity, value)
@@ -135,11 +138,8 @@ def _decide(base: Any, ours: Any, theirs: Any, by_property: bool) -> tuple[Any, 
     """The truth table."""
     if ours == theirs:
         return ours, None
-    if base is not DOUBT:
-        if ours == base:
-            return theirs, None
-        if theirs == base:
-            return ours, None
+    if base is not DOUBT and base in (ours, theirs):
+        return (theirs if ours == base else ours), None
     if ours is None or theirs is None:
         return ours, "delete_vs_update"
     if base is None:
@@ -152,24 +152,19 @@ def _decide(base: Any, ours: Any, theirs: Any, by_property: bool) -> tuple[Any, 
 
 
 def _chosen(
-    side: str, value: Any, sides: dict[str, Graph], entity: Entity, base: Any, mix: bool, kind: Any
+    side: str, mixed: Any, sides: dict[str, Graph], entity: Entity, was: Any, kind: Any
 ) -> Any:
-    if not (mix and kind == "divergent_update") or base(entity) is DOUBT:
+    """What an entity becomes when a side is chosen; `mixed` has the properties of both."""
+    if mixed is None or kind != "divergent_update" or was is DOUBT:
         return _get(sides[side], entity)
-    was, ours, theirs = base(entity), *(_get(sides[n], entity) for n in ("ours", "theirs"))
+    ours, theirs = (_get(sides[name], entity) or {} for name in ("ours", "theirs"))
     clash = {n for n in ours if len({_key(r[n]) for r in (was, ours, theirs)}) == 3}
-    return {n: theirs[n] if n in clash and side == "theirs" else value[n] for n in value}
+    return {n: theirs[n] if n in clash and side == "theirs" else mixed[n] for n in mixed}
 
 
 def _broken(graph: Graph, ours: Graph, theirs: Graph, rules: Rules) -> dict[Conflict, list[Entity]]:
     """Rules that the whole breaks, each with the entities that it is about."""
-    found: dict[Conflict, list[Entity]] = {}
-    for key, nodes in rules.ends.items():
-        for edge, row in graph[key].items():
-            for column, node in zip(("src", "dst"), nodes, strict=True):
-                if row[column] not in graph[node]:
-                    about = found.setdefault(("orphan_edge", key, edge), [(key, edge)])
-                    about.append((node, row[column]))
+    found = _orphans(graph, rules)
     for key, columns in rules.unique.items():
         for column in columns:
             for holders in _grouped(graph[key], column).values():
@@ -181,6 +176,17 @@ def _broken(graph: Graph, ours: Graph, theirs: Graph, rules: Rules) -> dict[Conf
                 every = {**_by(ours[key], node), **_by(theirs[key], node)}
                 changed = [e for e in every if ours[key].get(e) != theirs[key].get(e)]
                 found["cardinality_violation", key, node] = [(key, one) for one in changed]
+    return found
+
+
+def _orphans(graph: Graph, rules: Rules) -> dict[Conflict, list[Entity]]:
+    found: dict[Conflict, list[Entity]] = {}
+    for key, nodes in rules.ends.items():
+        for edge, row in graph[key].items():
+            for column, node in zip(("src", "dst"), nodes, strict=True):
+                if row[column] not in graph[node]:
+                    about = found.setdefault(("orphan_edge", key, edge), [(key, edge)])
+                    about.append((node, row[column]))
     return found
 
 
