@@ -8,6 +8,8 @@ not told at all: what cleanup took away is a gap, never an empty block.
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
+
 from omnigraph.errors import (
     ChangeFeedGap,
     CommitHasNoParent,
@@ -18,6 +20,7 @@ from omnigraph.errors import (
 )
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.storage.failures import storage_failure
 
 from .commit import Commit, TableEntry
 from .cursor import digest_of
@@ -143,9 +146,7 @@ def blocks(chain: Chain, scope: Scope) -> Iterator[Block]:
     """
     if not chain.commits:
         return
-    erased = chain.shown.erased.union(chain.shown.schema.erased)
-    near = snapshot_of(chain.shown, chain.shown.log, chain.after)
-    old = replace(near, past=True, erased=erased)
+    old = _state_before(chain)
     for commit in chain.commits:
         new = _state_after(old, commit)
         yield _block(old, new, commit, scope)
@@ -175,12 +176,18 @@ def _block(old: Snapshot, new: Snapshot, commit: Commit, scope: Scope) -> Block:
         return known
     try:
         return Block(commit, tuple(_told(old, new, scope)))
-    except StorageError as error:
-        if error.kind != "not_found":
-            raise
+    except (HistoryReclaimed, OSError, StorageError, pa.ArrowInvalid) as error:
+        if not isinstance(error, HistoryReclaimed) and not _taken(old, new, error):
+            raise storage_failure(error, effect="none") from error
         raise ChangeFeedGap(first_unreadable_commit_id=new.commit_id) from error
-    except HistoryReclaimed as error:
-        raise ChangeFeedGap(first_unreadable_commit_id=new.commit_id) from error
+
+
+def _taken(old: Snapshot, new: Snapshot, error: Exception) -> bool:
+    """Whether what failed is not there any more: a table that was open says so in many ways."""
+    if isinstance(error, StorageError) and error.kind == "not_found":
+        return True
+    before, after = set(old.tables.values()), set(new.tables.values())
+    return any(not new.store.has(one.location, one.lance_version) for one in before ^ after)
 
 
 def commit_block(shown: Snapshot, scope: Scope) -> Block:
@@ -190,6 +197,15 @@ def commit_block(shown: Snapshot, scope: Scope) -> Block:
         raise CommitHasNoParent(graph_commit_id=commit.id)
     (found,) = blocks(Chain(shown, commit.parent, (commit,)), scope)
     return found
+
+
+def _state_before(chain: Chain) -> Snapshot:
+    shown = chain.shown
+    try:
+        near = snapshot_of(shown, shown.log, chain.after)
+    except (CommitNotFound, HistoryReclaimed) as error:
+        raise ChangeFeedGap(first_unreadable_commit_id=chain.commits[0].id) from error
+    return replace(near, past=True, erased=shown.erased.union(shown.schema.erased))
 
 
 def _state_after(old: Snapshot, commit: Commit) -> Snapshot:

@@ -122,6 +122,10 @@ class Store:
                     raise storage_failure(error, effect="none") from error
                 seen = min(found)
 
+    def has(self, location: str, version: int) -> bool:
+        """Whether a version of a dataset is there still, by a listing, whatever is held open."""
+        return bool(self._listed(location, version))
+
     def _listed(self, location: str, version: int | None) -> set[str]:
         """The names of all versions, the newest first by name, or of one."""
         found = {one.name for one in self.objects.list(f"{location}/_versions")}

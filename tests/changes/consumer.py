@@ -70,7 +70,7 @@ class Consumer:
                 self.cursor, parts = page.cursor, {}
                 if page.caught_up:
                     return
-            where = {"cursor": page.cursor, "page_token": page.next_page_token}
+            where: Any = {"cursor": page.cursor, "page_token": page.next_page_token}
             page = graph.poll_changes(**where, limit=limit)
 
     def apply(self, commit_id: str, documents: list[Any]) -> None:

@@ -11,6 +11,7 @@ from tempfile import mkdtemp
 
 import pytest
 
+from omnigraph import Graph
 from omnigraph.errors import ChangeCursorRejected
 from tests.changes.consumer import Consumer, exported
 from tests.model.programs import Author, Program, script, shrunk
@@ -27,8 +28,9 @@ class Watched(Run):
         self.readers: dict[str, Consumer] = {}
         super().__init__(root)
 
-    def agree(self, branch: str) -> None:
+    def agree(self, branch: str) -> Graph:
         """Nothing: the programs are checked elsewhere."""
+        return self.handle(branch)
 
     def read(self, branch: str) -> None:
         """A reader of a branch reads on, or begins."""

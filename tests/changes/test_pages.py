@@ -21,7 +21,7 @@ def polled(graph: Graph, first: Any, **options: Any) -> list[Any]:
         last = pages[-1]
         assert (last.cursor is None) != (last.next_page_token is None)
         assert (last.cursor is None) == (last.caught_up is None)
-        where = {"cursor": last.cursor, "page_token": last.next_page_token}
+        where: Any = {"cursor": last.cursor, "page_token": last.next_page_token}
         pages.append(graph.poll_changes(**where, **options))
     return pages
 
@@ -135,7 +135,12 @@ def test_tokens_are_refused_elsewhere(graph: Graph, tmp_path: Path) -> None:
     inside = graph.commit_changes("HEAD~1", limit=1).next_page_token
     other = build(omnigraph.init(tmp_path / "h", SCHEMA, durability="os"))
     side = graph.branches.create("side")
-    filters = [{"types": ["Person"]}, {"kinds": ["node"]}, {"ops": ["insert"]}, {"types": []}]
+    filters: list[Any] = [
+        {"types": ["Person"]},
+        {"kinds": ["node"]},
+        {"ops": ["insert"]},
+        {"types": []},
+    ]
     reasons = [
         refused(lambda: other.changes(cursor=cursor)),
         refused(lambda: side.changes(cursor=cursor)),
@@ -156,7 +161,7 @@ def test_tokens_are_refused_elsewhere(graph: Graph, tmp_path: Path) -> None:
         "it is a page token, not a page token of one commit",
         *["it was made with another filter"] * 7,
     ]
-    same = [{"kinds": ["edge", "node"]}, {"ops": ["update", "insert", "delete"]}]
+    same: list[Any] = [{"kinds": ["edge", "node"]}, {"ops": ["update", "insert", "delete"]}]
     assert all(told(graph.changes(cursor=cursor, **one)) == FIVE for one in same)
 
 
@@ -203,14 +208,16 @@ def test_what_somebody_else_wrote_is_refused(shared: Graph, forged: Any) -> None
 
 
 def test_limits(shared: Graph) -> None:
-    for options in ({"limit": 0}, {"max_bytes": 0}, {"max_commits": 0}, {"limit": -1}):
+    few: list[Any] = [{"limit": 0}, {"max_bytes": 0}, {"max_commits": 0}, {"limit": -1}]
+    for options in few:
         with pytest.raises(InputError, match="at least 1"):
             shared.poll_changes(**options)
-    most = {"limit": 8_192, "max_bytes": 32 << 20, "max_commits": 512}
+    most: Any = {"limit": 8_192, "max_bytes": 32 << 20, "max_commits": 512}
     shared.poll_changes(**most)
     for name, value in most.items():
+        given: Any = {name: value + 1}
         with pytest.raises(ResourceLimitExceeded) as error:
-            shared.poll_changes(**{name: value + 1})
+            shared.poll_changes(**given)
         assert (error.value.limit, error.value.actual) == (value, value + 1)
     with pytest.raises(UsageError, match="start and cursor"):
         shared.changes("now", cursor="x")

@@ -1,0 +1,163 @@
+"""What cleanup took away is a gap that says so, and a baseline leads over it without loss."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph import Graph
+from omnigraph.errors import ChangeFeedGap, StorageError
+from tests.changes.conftest import FIVE, told
+from tests.changes.consumer import exported
+
+
+def without(graph: Graph, commit_id: str, key: str) -> Graph:
+    """The graph without the version of a table that a commit made, as cleanup leaves it."""
+    shown = graph.at(commit_id).snapshot
+    entry = shown.tables[key]
+    dataset = shown.table(key).dataset
+    root = Path(graph.uri) / entry.location
+    number = dataset.version
+    graph.close()
+    (found,) = [one for one in (root / "_versions").iterdir() if str(number) in one.name]
+    found.unlink()
+    return omnigraph.open(graph.uri, durability="os")
+
+
+def test_a_gap_names_the_commit_and_the_cursor(graph: Graph) -> None:
+    first, second, third, *_ = [one.commit.id for one in graph.changes("beginning")]
+    cursors = [one.cursor for one in graph.changes("beginning")]
+    graph = without(graph, first, "node:Person")
+    for call in (
+        lambda: list(graph.changes("beginning")),
+        lambda: graph.poll_changes("beginning"),
+    ):
+        with pytest.raises(ChangeFeedGap) as error:
+            call()
+        assert error.value.first_unreadable_commit_id == first
+        assert error.value.status == 410
+        assert error.value.hint == "take a baseline"
+        start = error.value.cursor
+        assert start == graph.changes("beginning").cursor
+    assert told(graph.changes("beginning", kinds=["edge"]))[1] == FIVE[1]  # what is there is told
+    page = graph.poll_changes(cursor=cursors[0])
+    assert (told(page.blocks), page.cursor, page.caught_up) == (FIVE[1:2], cursors[1], False)
+    with pytest.raises(ChangeFeedGap) as error:
+        graph.poll_changes(cursor=page.cursor)
+    gap = {"cursor": cursors[1], "first_unreadable_commit_id": third}
+    assert error.value.to_json()["change_feed_gap"] == gap
+    with pytest.raises(ChangeFeedGap):
+        graph.commit(third).changes()
+    assert told(graph.changes(cursor=cursors[2])) == FIVE[3:]
+    assert second
+
+
+def test_a_baseline_leads_over_a_gap(graph: Graph) -> None:
+    cursor = graph.changes("beginning").cursor
+    graph = without(graph, graph.log()[-2].id, "node:Person")
+    with pytest.raises(ChangeFeedGap):
+        list(graph.changes(cursor=cursor))
+    made = graph.baseline()
+    assert made.cursor is None
+    records = list(made)
+    graph.insert("Firm", {"name": "late"})
+    assert told(graph.changes(cursor=made.cursor)) == [[("insert", "Firm", "late")]]
+    assert len(records) + 1 == len(exported(graph))
+
+
+def test_files_that_go_while_they_are_read_are_a_gap(graph: Graph) -> None:
+    feed = graph.changes("beginning")
+    next(feed)
+    folder = Path(graph.uri) / graph.at("HEAD~3").snapshot.tables["edge:Knows"].location
+    kept = shutil.move(folder / "data", folder / "elsewhere")
+    with pytest.raises(StorageError) as error:  # files were lost: no cleanup does that
+        next(feed)
+    assert error.value.effect == "none"
+    for one in (folder / "_versions").iterdir():
+        one.unlink()
+    with pytest.raises(ChangeFeedGap):
+        list(graph.changes(cursor=feed.cursor))
+    assert kept
+
+
+def test_a_log_that_lost_a_piece_is_a_gap(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    from omnigraph.history import log
+
+    monkeypatch.setattr(log, "SEAL", 2)
+    for n in range(6):
+        graph.insert("Firm", {"name": f"f{n}"})
+    cursor = graph.changes("beginning").cursor
+    last = list(graph.changes("beginning"))
+    assert len(last) == 11
+    graph.close()
+    pieces = sorted((Path(graph.uri) / "_commits").iterdir(), key=lambda one: one.stat().st_mtime)
+    for one in pieces[1:]:
+        one.unlink()
+    fresh = omnigraph.open(graph.uri, read_only=True)
+    with pytest.raises(ChangeFeedGap):
+        list(fresh.changes(cursor=cursor))
+    assert list(fresh.changes(cursor=last[-1].cursor)) == []
+
+
+def cut_off(made: Any, after: int) -> list[Any]:
+    return [next(made) for _ in range(after)]
+
+
+def test_a_baseline_that_was_cut_off_has_no_cursor(shared: Graph, tmp_path: Path) -> None:
+    made = shared.baseline()
+    cut_off(made, 1)
+    assert made.cursor is None
+    lines = shared.baseline().lines()
+    assert b"resume_cursor" not in next(lines)
+    *_, last = lines
+    assert last.startswith(b'{"baseline":')
+
+
+def test_a_baseline_file_appears_whole(shared: Graph, tmp_path: Path) -> None:
+    place = tmp_path / "base.ndjson"
+    made = shared.baseline(place)
+    *rows, last = place.read_text().splitlines()
+    assert len(rows) == made.count == 2
+    assert sum("resume_cursor" in one for one in rows) == 0
+    assert made.cursor is not None
+    assert made.cursor in last
+    edges = shared.baseline(kinds=["edge"], types="Knows")
+    assert list(edges) == []
+    assert told(shared.changes(cursor=edges.cursor, kinds=["edge"], types=["Knows"])) == []
+
+
+def test_a_baseline_that_fails_leaves_the_old_file(
+    shared: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from omnigraph import baseline
+
+    def broken(*_: Any, **__: Any) -> Any:
+        yield b"{}\n"
+        raise OSError(28, "No space left on device")
+
+    place = tmp_path / "base.ndjson"
+    place.write_text("old")
+    monkeypatch.setattr(baseline, "export_lines", broken)
+    with pytest.raises(omnigraph.errors.InputError, match="No space left"):
+        shared.baseline(place)
+    assert place.read_text() == "old"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["base.ndjson", "base.ndjson.lock"]
+
+
+def test_a_file_that_somebody_replaced_gives_no_cursor(
+    shared: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "base.ndjson"
+    renamed = Path.replace
+
+    def interfered(self: Path, target: Path) -> Path:
+        found = renamed(self, target)
+        (tmp_path / "other").write_text("other")
+        renamed(tmp_path / "other", target)
+        return found
+
+    monkeypatch.setattr(Path, "replace", interfered)
+    with pytest.raises(omnigraph.errors.InputError, match="replaced meanwhile"):
+        shared.baseline(place)
