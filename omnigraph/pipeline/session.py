@@ -38,6 +38,8 @@ _LOCAL = {
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.catalogImplementation": "in-memory",
 }
+# A machine without room fails its tasks at once and gets the next ones: those go elsewhere.
+_CLUSTER = {"spark.excludeOnFailure.enabled": "true"}
 
 
 def spark_session(
@@ -104,7 +106,8 @@ def _classic(sessions: Any, master: str, settings: Mapping[str, str]) -> "SparkS
     from pyspark import SparkConf
 
     local = master.startswith("local")
-    wanted = {**_SETTINGS, **(_LOCAL if local else {}), "spark.master": master, **settings}
+    own = _LOCAL if local else _CLUSTER
+    wanted = {**_SETTINGS, **own, "spark.master": master, **settings}
     conf = SparkConf(loadDefaults=False)
     for name, value in wanted.items():
         conf.set(name, value)

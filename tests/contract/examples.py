@@ -9,6 +9,7 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,14 +43,14 @@ def steps(page: str) -> list[Step]:
     return found
 
 
-def run(step: Step, binaries: Path, cwd: Path) -> str:
+def run(step: Step, binaries: Path, cwd: Path, more: Mapping[str, str] | None = None) -> str:
     """Run one block with the programs of a virtual environment; gives what it printed."""
     path = os.pathsep.join([str(binaries), os.environ.get("PATH", "")])
     environ = {"PATH": path, "HOME": str(cwd), "LANG": "C.UTF-8", "NO_COLOR": "1", "COLUMNS": "100"}
     done = subprocess.run(
         [*_RUNNERS[step.language], step.code],
         cwd=cwd,
-        env=environ,
+        env={**environ, **(more or {})},
         capture_output=True,
         text=True,
         check=False,
@@ -58,11 +59,11 @@ def run(step: Step, binaries: Path, cwd: Path) -> str:
     return done.stdout
 
 
-def run_page(page: str, binaries: Path, cwd: Path) -> int:
+def run_page(page: str, binaries: Path, cwd: Path, environ: Mapping[str, str] | None = None) -> int:
     """Run every block of a page and compare what it printed; gives how many there were."""
     todo = steps(page)
     for step in todo:
-        printed = run(step, binaries, cwd)
+        printed = run(step, binaries, cwd, environ)
         if step.expected is not None:
             assert agrees(step, printed), f"{step.code}\nprinted\n{printed}"
     return len(todo)

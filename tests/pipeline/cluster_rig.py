@@ -59,9 +59,10 @@ def environment(*folders: Path) -> dict[str, str]:
 def cluster(kind: str, folder: Path) -> Iterator[Cluster]:
     """A Spark of some kind."""
     if kind == "local-cluster":
-        yield Cluster(kind, LOCAL_CLUSTER, environment())
-    elif kind == "standalone":
-        with standalone(folder) as made:
+        work = {"SPARK_WORKER_DIR": str(folder / "work")}
+        yield Cluster(kind, LOCAL_CLUSTER, {**environment(), **work})
+    elif kind in ("standalone", "limited"):
+        with standalone(folder, (512 if kind == "limited" else None, None)) as made:
             yield made
     else:
         with connect(folder) as made:
@@ -69,10 +70,15 @@ def cluster(kind: str, folder: Path) -> Iterator[Cluster]:
 
 
 @contextmanager
-def standalone(folder: Path, workers: int = 2) -> Iterator[Cluster]:
-    """A master and workers of one core and one gigabyte each."""
+def standalone(folder: Path, limits: tuple[int | None, ...] = (None, None)) -> Iterator[Cluster]:
+    """A master and workers of one core and one gigabyte each.
+
+    A worker with a limit, in kilobytes, writes no file that is longer: neither its executors nor
+    their Python processes do (RLIMIT_FSIZE). They are told "File too large" where a full disk says
+    "No space left on device".
+    """
     settings = environment()
-    (port, *others) = free_ports(1 + workers)
+    (port, *others) = free_ports(1 + len(limits))
     master = f"spark://127.0.0.1:{port}"
     with ExitStack() as stack:
         deploy = "org.apache.spark.deploy"
@@ -80,21 +86,29 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[Cluster]:
             run(stack, folder / "master", settings, f"{deploy}.master.Master", "--port", str(port)),
         ]
         programs[0].wait_until(lambda: listens(port))
-        for at, other in enumerate(others):
+        for at, (other, limit) in enumerate(zip(others, limits, strict=True)):
             home = folder / f"worker-{at}"
             words = ("-c", "1", "-m", "1g", "--port", str(other), "-d", str(home), master)
-            programs.append(run(stack, home, settings, f"{deploy}.worker.Worker", *words))
+            name = f"{deploy}.worker.Worker"
+            programs.append(run(stack, home, settings, name, *words, limit=limit))
         for program, other in zip(programs[1:], others, strict=True):
             program.wait_until(lambda other=other: listens(other))  # type: ignore[misc]
         yield Cluster("standalone", master, settings, tuple(programs))
 
 
 def run(
-    stack: ExitStack, home: Path, settings: Mapping[str, str], name: str, *words: str
+    stack: ExitStack,
+    home: Path,
+    settings: Mapping[str, str],
+    name: str,
+    *words: str,
+    limit: int | None = None,
 ) -> Program:
     """A daemon of Spark, without a page of its own to look at."""
     home.mkdir(parents=True, exist_ok=True)
     command = [str(spark_home() / "bin" / "spark-class"), name, "-h", "127.0.0.1"]
+    if limit is not None:
+        command = ["/bin/bash", "-c", f'ulimit -f {limit}; exec "$@"', "bash", *command]
     program = launched([*command, "--webui-port", "0", *words], home, settings)
     stack.callback(program.stop)
     return program

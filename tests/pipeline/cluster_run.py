@@ -12,6 +12,7 @@ from typing import Any
 from omnigraph.pipeline.session import spark_session
 from tests.pipeline.cluster_cases import CASES, Site
 from tests.pipeline.cluster_rig import CHECKOUT
+from tests.pipeline.faults_cases import FAULTS
 
 
 def session(kind: str, address: str, folder: Path) -> Any:
@@ -25,6 +26,9 @@ def session(kind: str, address: str, folder: Path) -> Any:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.executorEnv.PYTHONPATH": str(CHECKOUT),
+        # All workers of a test are on one machine, which is not to be given up.
+        "spark.excludeOnFailure.task.maxTaskAttemptsPerNode": "3",
+        "spark.excludeOnFailure.stage.maxFailedExecutorsPerNode": "3",
     }
     return spark_session(master=address, settings=settings)
 
@@ -37,7 +41,7 @@ def main(kind: str, address: str, folder: Path, names: list[str]) -> None:
         place.mkdir(parents=True)
         error = None
         try:
-            CASES[name](Site(spark, place, retries=True))
+            (CASES | FAULTS)[name](Site(spark, place, retries=True))
         except Exception:  # whatever it is, the other cases are to be run
             error = traceback.format_exc()
         print(json.dumps({"case": name, "error": error}), flush=True)

@@ -22,14 +22,12 @@ def test_local(spark: Any, tmp_path: Path, case: str) -> None:
     CASES[case](Site(spark, tmp_path, retries=False))
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """How each case went on one kind of Spark; all of them run in one session."""
-    folder = tmp_path_factory.mktemp(request.param)
-    with cluster(request.param, folder) as made:
+def outcomes(kind: str, folder: Path, *cases: str) -> tuple[dict[str, str | None], str]:
+    """How each case went on one kind of Spark, all of them in one session; and what it printed."""
+    with cluster(kind, folder) as made:
         command = [sys.executable, "-m", "tests.pipeline.cluster_run", made.kind, made.master]
         done = subprocess.run(
-            [*command, str(folder / "cases")],
+            [*command, str(folder / "cases"), *cases],
             cwd=CHECKOUT,
             env={**os.environ, **made.environment},
             capture_output=True,
@@ -40,10 +38,30 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return {one["case"]: one["error"] for one in lines}, done.stderr[-4000:]
 
 
+@pytest.fixture(scope="module", params=KINDS)
+def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return outcomes(request.param, tmp_path_factory.mktemp(request.param))
+
+
 @pytest.mark.full
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("case", CASES)
 def test_elsewhere(told: Any, case: str) -> None:
-    outcomes, noise = told
-    assert case in outcomes, noise
-    assert outcomes[case] is None, outcomes[case]
+    found, noise = told
+    assert case in found, noise
+    assert found[case] is None, found[case]
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1500)
+def test_tasks_that_raise_and_executors_that_are_lost(tmp_path: Path) -> None:
+    names = ("raising_task", "lost_executor", "lost_between_stages")
+    found, noise = outcomes("local-cluster", tmp_path, *names)
+    assert found == dict.fromkeys(names), noise
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1500)
+def test_one_worker_without_room(tmp_path: Path) -> None:
+    found, noise = outcomes("limited", tmp_path, "full_disk")
+    assert found == {"full_disk": None}, noise

@@ -1,18 +1,27 @@
 """Loads that fail or are overtaken: rows exactly once or not at all, and the next load works."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import omnigraph
-from omnigraph.errors import OmnigraphError, RecoveryRequired, ServerError, StorageError
+from omnigraph.errors import (
+    Conflict,
+    OmnigraphError,
+    RecoveryRequired,
+    ServerError,
+    StorageError,
+)
 from omnigraph.history import intent, long, recover
 from omnigraph.history.line import Line
 from omnigraph.pipeline.load import Bulk, load_on_spark
 from omnigraph.pipeline.sources import find_inputs
 from tests.crash.verbs import overdue
+from tests.rig.invariants import check_invariants
 
 SCHEMA = "node N { k: String @key }\nedge E: N -> N"
 
@@ -54,6 +63,64 @@ def test_a_load_that_is_overtaken_is_staged_again(spark: Any, graph: Any, tmp_pa
     found = load_on_spark(spark, graph._line, bulk(tmp_path, "b", "c"))
     assert [one.id for one in found.problems] == ["b"]
     assert pending(graph._line) == 0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("second", "landed"), [("c", 2), ("a", 1)])
+def test_two_loads_race_on_one_branch(
+    spark: Any, graph: Any, tmp_path: Path, second: str, landed: int
+) -> None:
+    """Both have staged on one base; the later one looks again, and finds what the other wrote."""
+    staged = threading.Barrier(2)
+
+    def racing(name: str, *keys: str) -> Any:
+        waits = [1]
+
+        def told(stage: str, *_: object) -> None:
+            if stage == "check" and waits:
+                waits.pop()
+                staged.wait(120)
+
+        (tmp_path / name).mkdir()
+        return load_on_spark(spark, graph._line, bulk(tmp_path / name, *keys, told=told))
+
+    with ThreadPoolExecutor(2) as pool:
+        tries = [pool.submit(racing, "one", "a", "b"), pool.submit(racing, "two", second, "d")]
+        done = [one.result() for one in tries]
+    assert sum(one.commit is not None for one in done) == landed
+    found = held(graph)
+    assert len(found) == len(set(found)) == 1 + 2 * landed
+    assert [one.operation for one in graph.log()].count("load") == 1 + landed
+    lost = [one for load in done for one in load.problems]
+    assert {one.error.code for one in lost} == ({"KeyConflict"} if landed == 1 else set())
+    assert pending(graph._line) == 0
+    check_invariants(graph.uri)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("times", "lands"), [(2, True), (3, False)])
+def test_a_load_races_with_mutations(
+    spark: Any, graph: Any, tmp_path: Path, times: int, lands: bool
+) -> None:
+    """Each look at the graph is overtaken; after three of them the load gives up, and says so."""
+    wrote: list[str] = []
+
+    def told(stage: str, *_: object) -> None:
+        if stage == "check" and len(wrote) < times:
+            wrote.append(f"m{len(wrote)}")
+            graph.mutate('insert N { k: "' + wrote[-1] + '" }')
+
+    load = bulk(tmp_path, "a", "b", told=told)
+    if lands:
+        assert load_on_spark(spark, graph._line, load).commit is not None
+    else:
+        with pytest.raises(Conflict) as lost:
+            load_on_spark(spark, graph._line, load)
+        assert (lost.value.effect, lost.value.retryable) == ("none", "fresh")
+    assert held(graph) == sorted([*(["a", "b"] if lands else []), "old", *wrote])
+    assert pending(graph._line) == 0
+    check_invariants(graph.uri)
+    assert load_on_spark(spark, graph._line, bulk(tmp_path, "z")).commit is not None
 
 
 def test_an_interrupt_leaves_nothing(spark: Any, graph: Any, tmp_path: Path) -> None:
