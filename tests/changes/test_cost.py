@@ -1,0 +1,34 @@
+"""What a feed asks of a store: one state for the whole way, then each new version once."""
+
+import gc
+
+import omnigraph
+from tests.cost.bills import Bill, golden, open_cold
+from tests.rig.plugin import S3
+
+SCHEMA = "node A { k: String @key }\nnode B { k: String @key }"
+FEW, MANY = 4, 12
+
+
+def test_a_feed_costs_what_the_list_says(s3: S3) -> None:
+    bill = Bill(s3.proxy)
+    graph = omnigraph.init(s3.url, SCHEMA)
+    cursor = graph.changes().cursor
+    for n in range(MANY):
+        graph.insert("AB"[n % 2], {"k": f"k{n}"})
+    del graph
+    totals = []
+    for count in (FEW, MANY):
+        gc.collect()
+        cold = open_cold(s3.url)
+        with bill.item(f"read {count} commits of one insert each, cold") as made:
+            feed = cold.changes(cursor=cursor)
+            assert [len(next(feed).changes) for _ in range(count)] == [1] * count
+        totals.append(sum(made.counts.values()))
+    with bill.item("look for more, nothing new"):
+        assert list(cold.changes(cursor=feed.cursor)) == []
+    with bill.item("look for more, one by one, nothing new"):
+        assert cold.poll_changes(cursor=feed.cursor, limit=1).blocks == ()
+    each = (totals[1] - totals[0]) / (MANY - FEW)
+    bill.lines.append(f"each further commit of one table: {each:g} requests")
+    assert bill.lines == golden("changes.txt", bill.lines)
