@@ -19,6 +19,7 @@ from omnigraph.ingest.frames import take_table, type_named
 from omnigraph.ingest.intake import Intake
 from omnigraph.ingest.ndjson import read_lines
 from omnigraph.ingest.problem import Problem, located
+from omnigraph.storage.root import s3_options
 
 Form = Literal["ndjson", "parquet", "csv", "frame"]
 Names = Mapping[str, Mapping[str, str]]
@@ -37,13 +38,17 @@ _PATTERN = frozenset("*?[")
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One file, with the type of its rows where the rows do not say it themselves."""
+    """One file, with the type of its rows where the rows do not say it themselves.
+
+    `options` are the settings with which it is reached, which a task does not know by itself.
+    """
 
     path: str
     form: Form
     type: str | None = None
     names: Mapping[str, str] = field(default_factory=dict)
     size: int = 0
+    options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,7 @@ def _several(data: Any) -> Sequence[Any]:
 
 
 def _found(path: str, name: str | None, form: str | None, mapping: Names) -> Iterator[Input]:
+    reach = s3_options(os.environ) if path.startswith("s3://") else {}
     files = list(_files(path, form))
     if not files:
         raise InputError(f"cannot read {path}: No such file or directory", reason="unreadable")
@@ -90,7 +96,7 @@ def _found(path: str, name: str | None, form: str | None, mapping: Names) -> Ite
             raise InputError(f"{one}: expected a CSV or Parquet file", reason="unknown format")
         known = name if kind == "ndjson" else name or _named(one, mapping)
         renamed = mapping.get(known or "", {})
-        yield Input(one, kind, known, dict(renamed), size)  # type: ignore[arg-type]
+        yield Input(one, kind, known, dict(renamed), size, reach)  # type: ignore[arg-type]
 
 
 def _files(path: str, form: str | None) -> Iterable[tuple[str, int]]:
@@ -112,7 +118,7 @@ def _objects(path: str, form: str | None) -> list[tuple[str, int]]:
 
     from pyarrow.fs import FileSelector, FileType
 
-    system, name = _s3(path)
+    system, name = s3_system(s3_options(os.environ)), path.removeprefix("s3://")
     base = name
     if _PATTERN & set(name):
         base = name[: min(name.index(mark) for mark in _PATTERN if mark in name)].rpartition("/")[0]
@@ -124,12 +130,6 @@ def _objects(path: str, form: str | None) -> list[tuple[str, int]]:
         files = [one for one in files if fnmatchcase(one.path, name)]
     kept = [(f"s3://{one.path}", one.size) for one in files]
     return sorted(one for one in kept if form or form_of(one[0]))
-
-
-def _s3(path: str) -> tuple[Any, str]:
-    from omnigraph.storage.root import s3_options
-
-    return s3_system(s3_options(os.environ)), path.removeprefix("s3://")
 
 
 def s3_system(options: Mapping[str, str]) -> Any:
@@ -178,20 +178,20 @@ def _spans(one: Input, size: int) -> list[tuple[int, int | None]]:
     if one.form == "parquet":
         return _row_groups(one, size)
     whole = one.form == "csv" or Path(one.path).suffix in _PACKED or one.size <= size
-    if whole or _is_packed(one.path):
+    if whole or _is_packed(one):
         return [(0, None)]
     return [(at, min(at + size, one.size)) for at in range(0, one.size, size)]
 
 
-def _is_packed(path: str) -> bool:
-    with open_input(path) as file:
+def _is_packed(one: Input) -> bool:
+    with open_input(one) as file:
         return bytes(file.read(4)).startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd"))
 
 
 def _row_groups(one: Input, size: int) -> list[tuple[int, int | None]]:
     import pyarrow.parquet as pq
 
-    with open_input(one.path) as file, reported(one.path):
+    with open_input(one) as file, reported(one.path):
         meta = pq.read_metadata(file)
     spans: list[tuple[int, int | None]] = []
     start, held = 0, 0
@@ -219,19 +219,19 @@ class reported:  # noqa: N801 - reads as a sentence
             raise InputError(text, reason="unreadable") from error
 
 
-def open_input(path: str) -> IO[bytes]:
+def open_input(one: Input) -> IO[bytes]:
     """A file for reading, wherever it is."""
-    with reported(path):
-        if path.startswith("s3://"):
-            system, name = _s3(path)
-            opened: IO[bytes] = system.open_input_file(name)
+    with reported(one.path):
+        if one.path.startswith("s3://"):
+            name = one.path.removeprefix("s3://")
+            opened: IO[bytes] = s3_system(one.options).open_input_file(name)
             return opened
-        return open(path, "rb")  # noqa: PTH123 - closed by the caller
+        return open(one.path, "rb")  # noqa: PTH123 - closed by the caller
 
 
 def lines_of_piece(piece: Piece, longest: int) -> Iterator[bytes]:
     """The lines of a piece of NDJSON: those that begin inside of it."""
-    with open_input(piece.input.path) as file, reported(piece.input.path):
+    with open_input(piece.input) as file, reported(piece.input.path):
         if piece.end is None:
             yield from lines_of(file, longest)
             return
@@ -260,7 +260,7 @@ def tables_of_piece(piece: Piece) -> Iterator[pa.Table]:
 
 
 def _tables(piece: Piece) -> Iterator[pa.Table]:
-    with open_input(piece.input.path) as file:
+    with open_input(piece.input) as file:
         if piece.input.form == "csv":
             import pyarrow.csv
 
