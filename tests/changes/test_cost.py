@@ -21,6 +21,7 @@ def test_a_feed_costs_what_the_list_says(s3: S3) -> None:
     for count in (FEW, MANY):
         gc.collect()
         cold = open_cold(s3.url)
+        assert cold.schema.source == SCHEMA
         with bill.item(f"read {count} commits of one insert each, cold") as made:
             feed = cold.changes(cursor=cursor)
             assert [len(next(feed).changes) for _ in range(count)] == [1] * count
