@@ -1,7 +1,7 @@
 """Which graph a command is about, and leave to change it.
 
 Owns the three ways to name a graph (a URI, `--uri`, `--store`), the line that names the target of
-a write, and the question before something is destroyed. Nothing here opens a graph.
+a write, and the question before something is destroyed. Only reads open a graph here.
 """
 
 import sys
@@ -16,6 +16,7 @@ from . import show
 from .options import scope_option, settings
 
 if TYPE_CHECKING:
+    from omnigraph.graph import Graph
     from omnigraph.storage.root import Root
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -55,6 +56,16 @@ def place(text: str) -> "Root":
             " give a path or s3://bucket/prefix",
         )
     return parse_root(text)
+
+
+def shown_at(uri: str, branch: str | None, snapshot: str | None) -> "Graph":
+    """A graph to read: a branch, main by default, or a point of the past."""
+    if branch is not None and snapshot is not None:
+        raise click.UsageError("--branch and --snapshot both name a state: give one of them")
+    from omnigraph.graph import open as open_graph
+
+    graph = open_graph(uri, branch=branch or "main", read_only=True)
+    return graph if snapshot is None else graph.at(snapshot)
 
 
 def tell_target(verb: str, root: "Root") -> None:

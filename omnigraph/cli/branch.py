@@ -1,4 +1,4 @@
-"""`omnigraph branch`: create, list and delete branches."""
+"""`omnigraph branch`: create, list, merge, rename and delete branches."""
 
 import click
 
@@ -15,9 +15,12 @@ from .address import (
 from .group import Lazy, LazyGroup
 from .options import scope_options, settings, shared_options
 
+_MERGE = "omnigraph.cli.branch_merge"
 _COMMANDS = {
     "create": Lazy(__name__, "create", "Make a branch from a branch or from a past commit."),
     "list": Lazy(__name__, "list_", "List the branches."),
+    "merge": Lazy(_MERGE, "merge", "Merge a branch into another, or show what stands against it."),
+    "rename": Lazy(_MERGE, "rename", "Give a branch another name."),
     "delete": Lazy(__name__, "delete", "Delete a branch."),
 }
 
@@ -26,7 +29,7 @@ _COMMANDS = {
 @scope_options
 @shared_options
 def branch() -> None:
-    """Create, list and delete branches."""
+    """Create, list, merge, rename and delete branches."""
 
 
 @click.command()

@@ -50,9 +50,8 @@ def list_(
 
     graph = open_graph(root.uri, branch=branch, read_only=True)
     operation = wanted.pop("operation", None)
-    found = graph.log(limit=None if operation else limit, **wanted)  # type: ignore[arg-type]
-    if operation:
-        found = [one for one in found if one.operation == operation][:limit]
+    listed = graph.log(limit=None if operation else limit, **wanted)  # type: ignore[arg-type]
+    found = [one for one in listed if operation in (None, one.operation)][:limit]
     if settings().json:
         show.document({"commits": [document(one) for one in found]})
         return

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from . import show
-from .address import address, store_option, uri_argument
-from .options import settings, shared_options
+from .address import address, shown_at, store_option, uri_argument
+from .options import settings, shared_options, snapshot_option
 
 _LINES = 1000
 _FORMATS = ("ndjson", "parquet", "lance")
@@ -16,7 +16,7 @@ _FORMATS = ("ndjson", "parquet", "lance")
 @click.command()
 @uri_argument
 @click.option("--branch", help="The branch; main unless a snapshot is given.")
-@click.option("--snapshot", metavar="ID", help="A commit, a version or a moment, not the newest.")
+@snapshot_option
 @click.option("--type", "types", multiple=True, help="Only this type; may be given more than once.")
 @click.option("--out", metavar="PATH", help="Into a file, which appears whole; .gz, .zst packed.")
 @click.option("--iso-dates", is_flag=True, help="Dates as 2024-01-31, not as numbers.")
@@ -40,14 +40,8 @@ def export(
     A Date is the number of its day, a DateTime of its millisecond since 1970, unless --iso-dates is
     given; both forms load back. The schema is not part of it: `omnigraph schema show` prints it.
     """
-    if branch is not None and snapshot is not None:
-        raise click.UsageError("--branch and --snapshot both name a state: give one of them")
     root = address(uri, store)
-    from omnigraph.graph import open as open_graph
-
-    graph = open_graph(root.uri, branch=branch or "main", read_only=True)
-    if snapshot is not None:
-        graph = graph.at(snapshot)
+    graph = shown_at(root.uri, branch, snapshot)
     chosen = types or None
     if how["form"] is not None:
         _by_spark(graph, root.uri, out, chosen, how)

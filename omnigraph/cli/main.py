@@ -29,7 +29,12 @@ _COMMANDS = {
     "load": Lazy("omnigraph.cli.load", "load", "Load records from NDJSON, as one commit."),
     "export": Lazy("omnigraph.cli.export", "export", "Write a graph as NDJSON."),
     "explain": Lazy("omnigraph.cli.explain", "explain", "Show how a query runs."),
-    "branch": Lazy("omnigraph.cli.branch", "branch", "Create, list and delete branches."),
+    "branch": Lazy("omnigraph.cli.branch", "branch", "Create, merge and delete branches."),
+    "diff": Lazy("omnigraph.cli.diff", "diff", "Show what differs between two states."),
+    "log": Lazy("omnigraph.cli.log", "log", "Draw the history of a graph."),
+    "tag": Lazy("omnigraph.cli.tag", "tag", "Name single commits."),
+    "revert": Lazy("omnigraph.cli.again", "revert", "Take a commit back, as a new commit."),
+    "cherry-pick": Lazy("omnigraph.cli.again", "cherry_pick", "Make one commit again elsewhere."),
     "commit": Lazy("omnigraph.cli.commit", "commit", "Look at the history of a graph."),
     "changes": Lazy("omnigraph.cli.changes", "changes", "Follow what is committed to a branch."),
     "snapshot": Lazy(

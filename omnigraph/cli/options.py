@@ -167,6 +167,13 @@ _SCOPE: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ),
 )
 
+snapshot_option = click.option(
+    "--snapshot",
+    "--at",
+    "snapshot",
+    metavar="POINT",
+    help="A commit, a tag, a version, a moment, or main~3; not the newest.",
+)
 schema_option = click.option(
     "--schema",
     "schema_path",

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from .address import address, store_option
+from .address import address, shown_at, store_option
 from .asked import Asked, query_options
-from .options import settings, shared_options
+from .options import settings, shared_options, snapshot_option
 
 _FORMS = ("table", "kv", "csv", "jsonl", "json", "md")
 _LINES = 1000  # written at once
@@ -17,7 +17,7 @@ _LINES = 1000  # written at once
 @click.command()
 @query_options
 @click.option("--branch", help="The branch; main unless a snapshot is given.")
-@click.option("--snapshot", metavar="ID", help="A commit, a version or a moment, not the newest.")
+@snapshot_option
 @click.option("--format", "form", type=click.Choice(_FORMS), help="How rows are printed.")
 @click.option("--max-width", type=click.IntRange(min=8), default=80, help="Of a table's columns.")
 @click.option("--wrap", is_flag=True, help="Wrap long cells of a table instead of cutting them.")
@@ -30,15 +30,10 @@ def query(asked: Asked, store: str | None, **how: Any) -> None:
 
     The query comes from a file or from -e, also as a bare `match { … } return { … }`.
     """
-    if how["branch"] is not None and how["snapshot"] is not None:
-        raise click.UsageError("--branch and --snapshot both name a state: give one of them")
     root = address(None, store, way="--store")
     from omnigraph.formats import Form, Style
-    from omnigraph.graph import open as open_graph
 
-    graph = open_graph(root.uri, branch=how["branch"] or "main", read_only=True)
-    if how["snapshot"] is not None:
-        graph = graph.at(how["snapshot"])
+    graph = shown_at(root.uri, how["branch"], how["snapshot"])
     found = graph.query(asked.source, name=asked.name, params=asked.params, timeout=how["timeout"])
     form: Form = "json" if settings().json else how["form"] or "table"
     style = Style(how["max_width"], "wrap" if how["wrap"] else "truncate", how["csv_null"])

@@ -8,9 +8,9 @@ from omnigraph.diagnostics import Diagnostic, Source
 from omnigraph.errors import LanguageError, language_error
 
 from . import exits, files, show
-from .address import address, store_option, uri_argument
+from .address import address, shown_at, store_option, uri_argument
 from .group import Lazy, LazyGroup
-from .options import scope_options, settings, shared_options
+from .options import scope_options, settings, shared_options, snapshot_option
 
 _COMMANDS = {
     "apply": Lazy("omnigraph.cli.schema_apply", "apply", "Give a graph another schema."),
@@ -30,15 +30,14 @@ def schema() -> None:
 
 @click.command("show")
 @uri_argument
-@click.option("--branch", default="main", show_default=True, help="The branch.")
+@click.option("--branch", help="The branch; main unless a snapshot is given.")
+@snapshot_option
 @store_option
 @shared_options
-def show_(uri: str | None, branch: str, store: str | None) -> None:
+def show_(uri: str | None, branch: str | None, snapshot: str | None, store: str | None) -> None:
     """Print the schema of a graph, as its author wrote it."""
     root = address(uri, store)
-    from omnigraph.graph import open as open_graph
-
-    source = open_graph(root.uri, branch=branch, read_only=True).schema.source
+    source = shown_at(root.uri, branch, snapshot).schema.source
     if settings().json:
         show.document({"schema_source": source})
     else:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import address, store_option, uri_argument
+from .address import address, shown_at, store_option, uri_argument
 from .options import settings, shared_options
 
 if TYPE_CHECKING:
@@ -14,15 +14,16 @@ if TYPE_CHECKING:
 
 @click.command()
 @uri_argument
-@click.option("--branch", default="main", show_default=True, help="The branch.")
+@click.option("--branch", help="The branch; main unless a point is given.")
+@click.option(
+    "--at", "point", metavar="POINT", help="A commit, a tag, a version, a moment, or main~3."
+)
 @store_option
 @shared_options
-def snapshot(uri: str | None, branch: str, store: str | None) -> None:
-    """Show the newest state of a branch: its types, their versions and sizes."""
+def snapshot(uri: str | None, branch: str | None, point: str | None, store: str | None) -> None:
+    """Show the newest state of a branch, or a past one: its types, their versions and sizes."""
     root = address(uri, store)
-    from omnigraph.graph import open as open_graph
-
-    found = open_graph(root.uri, branch=branch, read_only=True).snapshot
+    found = shown_at(root.uri, branch, point).snapshot
     if settings().json:
         show.document(_document(found))
         return

@@ -1,0 +1,99 @@
+"""`omnigraph revert` and `omnigraph cherry-pick`: a commit taken back, or made again elsewhere."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from omnigraph.errors import MergeConflict
+
+from . import show
+from .address import actor_option, address, store_option, tell_target, uri_option
+from .conflicts import Next, counts, deciding_options, strategy_of, tell_conflicts, told_conflict
+from .options import settings, shared_options, will_write
+
+if TYPE_CHECKING:
+    from omnigraph.merges import MergeResult
+
+_mainline = click.option(
+    "--mainline", type=click.IntRange(min=1), help="Of a merge: the parent that counts."
+)
+
+
+@click.command()
+@click.argument("commit")
+@click.option("--branch", default="main", show_default=True, help="The branch.")
+@_mainline
+@deciding_options
+@uri_option
+@store_option
+@actor_option
+@shared_options
+def revert(commit: str, branch: str, **how: Any) -> None:
+    """Take back what a commit changed, as a new commit; everything since stays.
+
+    COMMIT is an id, a tag, HEAD or HEAD~2. What was changed again since is a conflict.
+    """
+    _run("revert", commit, branch, how)
+
+
+@click.command("cherry-pick")
+@click.argument("commit")
+@click.option("--into", "branch", default="main", show_default=True, help="The branch.")
+@_mainline
+@deciding_options
+@uri_option
+@store_option
+@actor_option
+@shared_options
+def cherry_pick(commit: str, branch: str, **how: Any) -> None:
+    """Make the changes of one commit again on a branch.
+
+    COMMIT is an id, a tag, or a branch, also with steps back: review~1.
+    """
+    _run("cherry-pick", commit, branch, how)
+
+
+def _run(verb: str, commit: str, branch: str, how: dict[str, Any]) -> None:
+    uri, store = how.pop("uri"), how.pop("store")
+    root = address(uri, store, way="--uri")
+    actor, strategy = how.pop("actor"), strategy_of(how.pop("strategies"))
+    if not how["dry_run"]:
+        tell_target(verb, root)
+        will_write()
+    from omnigraph.graph import open as open_graph
+
+    graph = open_graph(root.uri, branch=branch, actor=actor, read_only=how["dry_run"])
+    flag = "--branch" if verb == "revert" else "--into"
+    again = Next((verb, commit, *((flag, branch) if branch != "main" else ())), uri or store)
+    other = f"before {commit}" if verb == "revert" else commit
+    what = "taken back" if verb == "revert" else "made again"
+    call = graph.revert if verb == "revert" else graph.cherry_pick
+    try:
+        done = call(commit, strategy=strategy, **how)
+    except MergeConflict as error:
+        told_conflict(error, f"'{commit}' cannot be {what} on '{branch}'", (branch, other), again)
+        return
+    if done.conflicts and not settings().json:
+        count = show.count(len(done.conflicts), "conflict")
+        show.result(f"{count}: '{commit}' cannot be {what} on '{branch}' as it is")
+        tell_conflicts(done.conflicts, (branch, other), again)
+        return
+    _tell(done, (verb, commit, branch), graph.actor)
+
+
+def _tell(done: "MergeResult", asked: tuple[str, str, str], actor: str | None) -> None:
+    from .commit import document
+
+    verb, commit, branch = asked
+    if settings().json:
+        facts = {"commit_id": commit, "branch": branch, "outcome": done.outcome, "actor_id": actor}
+        conflicts = [one.to_json() for one in done.conflicts]
+        made = document(done.commit) if done.commit is not None else None
+        show.document(facts | {"stats": done.stats, "merge_conflicts": conflicts, "commit": made})
+        return
+    if done.outcome == "already_up_to_date":
+        show.result(f"nothing to do: {branch} has no change that {commit} would bring")
+        return
+    words = ("reverted", "would revert") if verb == "revert" else ("picked", "would pick")
+    end = "" if done.commit is None else f"; commit {done.commit.id}"
+    show.result(f"{words[done.commit is None]} {commit} on {branch}: {counts(done)}{end}")

@@ -1,0 +1,114 @@
+"""`omnigraph branch merge` and `branch rename`: put branches together, call one another name."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from omnigraph.errors import MergeConflict
+
+from . import show
+from .address import actor_option, address, store_option, tell_target, uri_option
+from .conflicts import Next, counts, deciding_options, strategy_of, tell_conflicts, told_conflict
+from .options import settings, shared_options, will_write
+
+if TYPE_CHECKING:
+    from omnigraph.merges import MergeResult
+
+
+@click.command()
+@click.argument("source")
+@click.option("--into", default="main", show_default=True, help="The branch that gets the changes.")
+@click.option("--delete-branch", is_flag=True, help="Delete SOURCE when it is merged.")
+@click.option("--collapse-edges", is_flag=True, help="Keep one of equal edges that both added.")
+@deciding_options
+@uri_option
+@store_option
+@actor_option
+@shared_options
+def merge(source: str, into: str, uri: str | None, store: str | None, **how: Any) -> None:
+    """Merge a branch into another, as one commit with two parents.
+
+    What only one branch changed is taken. What both changed differently is a conflict: nothing is
+    written, and the conflicts are shown with what each branch has. --strategy decides them.
+    """
+    root = address(uri, store, way="--uri")
+    strategy = strategy_of(how.pop("strategies"))
+    actor, dry_run = how.pop("actor"), how["dry_run"]
+    if not dry_run:
+        tell_target("branch merge", root)
+        will_write()
+    from omnigraph.graph import open as open_graph
+
+    graph = open_graph(root.uri, branch=into, actor=actor, read_only=dry_run)
+    again = Next(
+        ("branch", "merge", source, *(("--into", into) if into != "main" else ())),
+        uri or store or "",
+    )
+    try:
+        done = graph.merge(source, into, strategy=strategy, **how)
+    except MergeConflict as error:
+        told_conflict(error, f"'{source}' cannot be merged into '{into}'", (into, source), again)
+        return
+    _tell(done, source, into, graph.actor, again)
+
+
+def _tell(done: "MergeResult", source: str, into: str, actor: str | None, again: Next) -> None:
+    if done.branch_delete_error is not None:
+        show.note(f"warning: '{source}' is merged, but not deleted: {done.branch_delete_error}")
+    if settings().json:
+        show.document(_document(done, source, into, actor))
+        return
+    if done.outcome == "already_up_to_date":
+        show.result(f"{into} has everything of {source} already")
+        return
+    if done.conflicts:
+        count = show.count(len(done.conflicts), "conflict")
+        show.result(f"{count}: '{source}' cannot be merged into '{into}' as it is")
+        tell_conflicts(done.conflicts, (into, source), again)
+        return
+    would = "would merge" if done.commit is None else "merged"
+    end = "" if done.commit is None else f"; commit {done.commit.id}"
+    show.result(f"{would} {source} into {into}: {counts(done)}{end}")
+    for edge in done.parallel_edges[:3]:
+        name = edge.key.partition(":")[2]
+        show.note(f"both branches added the same {name}: '{edge.ours}' and '{edge.theirs}'")
+
+
+def _document(done: "MergeResult", source: str, into: str, actor: str | None) -> dict[str, Any]:
+    from .commit import document
+
+    deleted = {"branch_deleted": done.branch_deleted}
+    if done.branch_delete_error is not None:
+        deleted |= {"branch_delete_error": done.branch_delete_error}  # type: ignore[dict-item]
+    return {
+        "source": source,
+        "target": into,
+        "outcome": done.outcome,
+        "actor_id": actor,
+        **deleted,
+        "stats": done.stats,
+        "merge_conflicts": [one.to_json() for one in done.conflicts],
+        "commit": document(done.commit) if done.commit is not None else None,
+    }
+
+
+@click.command()
+@click.argument("name")
+@click.argument("new")
+@uri_option
+@store_option
+@actor_option
+@shared_options
+def rename(name: str, new: str, uri: str | None, store: str | None, actor: str | None) -> None:
+    """Give a branch another name. Who works on it is not disturbed."""
+    root = address(uri, store, way="--uri")
+    tell_target("branch rename", root)
+    from omnigraph.graph import open as open_graph
+
+    graph = open_graph(root.uri, actor=actor)
+    made = graph.branches.rename(name, new)
+    if settings().json:
+        facts = {"uri": root.uri, "from": name.strip(), "name": made.branch_name}
+        show.document(facts | {"actor_id": graph.actor})
+    else:
+        show.result(f"renamed branch {name.strip()} to {made.branch_name}")

@@ -1,0 +1,164 @@
+"""Conflicts for people: the first few with what each side has, and what to type next.
+
+Owns the options that decide conflicts, which `branch merge`, `revert` and `cherry-pick` share.
+"""
+
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from omnigraph.record import record
+
+from . import exits, show
+from .options import settings
+
+if TYPE_CHECKING:
+    from omnigraph.errors import EntityConflict, MergeConflict
+    from omnigraph.merges import MergeResult
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+_SHOWN = 3
+_LONGEST = 40
+
+
+@record
+class Next:
+    """The command that was typed, without what decided conflicts."""
+
+    words: tuple[str, ...]
+    uri: str
+
+    def with_(self, *more: str) -> str:
+        """The command with more options."""
+        words = ("omnigraph", *self.words, "--uri", self.uri, *more)
+        return " ".join(shlex.quote(one) for one in words)
+
+
+def deciding_options(command: Command) -> Command:
+    """Give a command the options of a merge that decide conflicts."""
+    options = (
+        click.option("--dry-run", is_flag=True, help="Only show what would change and conflict."),
+        click.option(
+            "--strategy",
+            "strategies",
+            multiple=True,
+            metavar="[NAME=]SIDE",
+            help="Decide conflicts: ours (what is there) or theirs (what comes); NAME= only for a"
+            " kind of conflict or a type. May be repeated.",
+        ),
+        click.option(
+            "--granularity",
+            type=click.Choice(["entity", "property"]),
+            default="entity",
+            show_default=True,
+            help="With property, changes of different properties of one entity go together.",
+        ),
+        click.option("--if-commit", metavar="ID", help="Only if the branch is at this commit."),
+        click.option("--message", "-m", help="Why, for the log."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def strategy_of(given: Sequence[str]) -> str | dict[str, str] | None:
+    """One side for all, or sides by name; both together make no sense.
+
+    >>> strategy_of(["ours"]), strategy_of(["Person=theirs", "orphan_edge=ours"])
+    ('ours', {'Person': 'theirs', 'orphan_edge': 'ours'})
+    """
+    if not given:
+        return None
+    named = dict(one.partition("=")[::2] for one in given if "=" in one)
+    if not named and len(given) == 1:
+        return given[0]
+    if len(named) != len(given):
+        raise click.UsageError("--strategy is either one side, or sides by name: Person=theirs")
+    return named
+
+
+def counts(done: "MergeResult") -> str:
+    """How much a merge changes."""
+    stats = done.stats
+    words = zip(("added", "changed", "removed"), ("inserts", "updates", "deletes"), strict=True)
+    told = [f"{stats[name]} {word}" for word, name in words]
+    if stats["resolved"]:
+        told.append(f"{show.count(stats['resolved'], 'conflict')} decided")
+    return ", ".join(told)
+
+
+def told_conflict(error: "MergeConflict", what: str, sides: tuple[str, str], again: Next) -> None:
+    """End a command by its conflicts; programs get them as a document."""
+    if settings().json_errors:
+        raise error
+    count = show.count(len(error.conflicts), "conflict")
+    show.problem(f"{count}: {what}", None)
+    tell_conflicts(error.conflicts, sides, again, err=True)
+    click.echo("nothing was written", err=True)
+    click.get_current_context().exit(exits.code_of(error))
+
+
+def tell_conflicts(
+    found: Sequence["EntityConflict"], sides: tuple[str, str], again: Next, *, err: bool = False
+) -> None:
+    """The first conflicts with what each side has, and what to type next."""
+    lines = [line for one in found[:_SHOWN] for line in _lines(one, sides)]
+    if len(found) > _SHOWN:
+        lines.append(f"  and {len(found) - _SHOWN} more")
+    ours, theirs = sides
+    lines.append("what to type next:")
+    ways = {
+        f"keep what {ours} has": ("--strategy", "ours"),
+        f"take what {theirs} has": ("--strategy", "theirs"),
+        "see all of them": ("--dry-run", "--json"),
+    }
+    if all(_apart(one) for one in found):
+        together = {"put different properties together": ("--granularity", "property")}
+        ways = together | ways
+    lines += [f"  {again.with_(*more)}   # {why}" for why, more in ways.items()]
+    click.echo("\n".join(lines), err=err, color=settings().color)
+
+
+def _lines(one: "EntityConflict", sides: tuple[str, str]) -> Iterable[str]:
+    name = f" '{one.entity_id}'" if one.entity_id is not None else ""
+    yield f"  {one.entity_kind} {one.type_name}{name}: {click.style(one.kind, fg='red')}"
+    if one.changed and (one.base, one.ours, one.theirs) != (None, None, None):
+        yield from _table(one, sides)
+    else:
+        yield f"    {one.message}"
+
+
+def _table(one: "EntityConflict", sides: tuple[str, str]) -> Iterable[str]:
+    """Each contradicting property: what it was, and what each side has."""
+    heads = ("", "base", *sides)
+    rows: list[tuple[str, ...]] = [heads]
+    for name in one.changed:
+        values = (one.base, one.ours, one.theirs)
+        rows.append((name, *(short_value(image, name) for image in values)))
+    widths = [max(len(row[at]) for row in rows) for at in range(len(heads))]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield f"    {'  '.join(cells)}".rstrip()
+
+
+def _apart(one: "EntityConflict") -> bool:
+    """Whether the sides changed different properties of an entity."""
+    base, ours, theirs = one.base, one.ours, one.theirs
+    if one.kind != "divergent_update" or base is None or ours is None or theirs is None:
+        return False
+    return all(base[n] in (ours[n], theirs[n]) for n in one.changed)
+
+
+def short_value(image: Any, name: str) -> str:
+    """A value of a row as short text on one line."""
+    from omnigraph.formats import one_line
+
+    if image is None:
+        return "(absent)"
+    value = image.get(name)
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes"
+    text = "null" if value is None else one_line(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

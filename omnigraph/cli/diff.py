@@ -1,0 +1,99 @@
+"""`omnigraph diff`: what differs between two states, entity by entity."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import exits, show
+from .address import address, store_option, uri_option
+from .changes import change_line, chosen, filter_options
+from .conflicts import short_value
+from .options import settings, shared_options
+from .query import print_lines
+
+if TYPE_CHECKING:
+    from omnigraph.comparison import Diff
+    from omnigraph.graph import Graph
+
+
+@click.command()
+@click.argument("old", metavar="A")
+@click.argument("new", metavar="[B]", required=False)
+@click.option("--stat", is_flag=True, help="Only count.")
+@click.option("--check", is_flag=True, help="Exit with 5 when anything differs.")
+@filter_options
+@uri_option
+@store_option
+@shared_options
+def diff(
+    old: str,
+    new: str | None,
+    stat: bool,
+    check: bool,
+    uri: str | None,
+    store: str | None,
+    **filters: Any,
+) -> None:
+    """Show what changed from A to B; without B, to main as it is now.
+
+    Each is a branch, a tag, a commit, a version, a moment, or so many commits before one: main~3.
+    A..B is the same in one word; A...B is what B changed since it left A.
+    """
+    root = address(uri, store, way="--uri")
+    from omnigraph.graph import open as open_graph
+
+    graph = open_graph(root.uri, read_only=True)
+    found = graph.diff(old, new, **chosen(filters))
+    if settings().json:
+        show.document(_document(graph, found, stat=stat))
+    else:
+        print_lines(_lines(found, stat=stat))
+    if check and found:
+        click.get_current_context().exit(exits.DIFFERENCES)
+
+
+def _lines(found: "Diff", *, stat: bool) -> Iterator[str]:
+    summary = found.summary()
+    if stat:
+        for name, ops in sorted(summary["types"].items()):
+            yield f"{name}: {_counts(ops['insert'], ops['update'], ops['delete'])}"
+    else:
+        for one in found:
+            yield _line(one)
+    total = summary["inserts"], summary["updates"], summary["deletes"]
+    yield _counts(*total) if any(total) else "no differences"
+
+
+def _line(one: Any) -> str:
+    """A change with old and new values of what an update changed."""
+    if one.op != "update":
+        return change_line(one)
+    was = {**(one.before or {}), **(one.endpoints_before or {})}
+    now = {**(one.after or {}), **(one.endpoints_after or {})}
+    told = [f"{n} {short_value(was, n)} -> {short_value(now, n)}" for n in one.changed]
+    head = change_line(one).rpartition(": ")[0]
+    return f"{head}: {', '.join(told)}"
+
+
+def _counts(inserts: int, updates: int, deletes: int) -> str:
+    return f"{inserts} added, {updates} changed, {deletes} removed"
+
+
+def _document(graph: "Graph", found: "Diff", *, stat: bool) -> dict[str, Any]:
+    facts = {"from": found.from_commit, "to": found.to_commit, "summary": found.summary()}
+    return facts if stat else facts | {"changes": list(_changes(graph, found))}
+
+
+def _changes(graph: "Graph", found: "Diff") -> Iterator[dict[str, Any]]:
+    from omnigraph.feed import document_form
+
+    ids: dict[str, int] = {}
+    for commit in (found.from_commit, found.to_commit):
+        ir = graph.at(commit).schema.ir
+        ids |= {f"{one.kind}:{one.name}": one.type_id for one in ir.types}
+    for table in found.tables():
+        form = document_form(ids.get(table.key, 0), table)
+        for one in table.records():
+            changed = {"changed": list(one.changed)} if one.changed else {}
+            yield form(one) | changed
