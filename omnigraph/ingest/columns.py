@@ -51,7 +51,7 @@ def column(
     """The column of a property; `fault` is told the position and error of what does not fit."""
     quick = _quick(prop.type, values)
     made = quick if quick is not None else _slow(prop, values, type_name, fault)
-    _within(made, f"{type_name}.{prop.name}", limits or LoadLimits())
+    within_limits(made, f"{type_name}.{prop.name}", limits or LoadLimits())
     return made
 
 
@@ -134,7 +134,7 @@ def _refused(one: BlobUri) -> ExternalBlobPolicyError:
     return ExternalBlobPolicyError(uri=one.uri, reason="this graph allows no external blobs")
 
 
-def _within(made: pa.Array, name: str, limits: LoadLimits) -> None:
+def within_limits(made: pa.Array, name: str, limits: LoadLimits) -> None:
     """Refuse a text or blob that is too long to be a value."""
     items = made.flatten() if pa.types.is_list(made.type) else made
     texts = pa.types.is_string(items.type) or pa.types.is_large_binary(items.type)

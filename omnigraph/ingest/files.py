@@ -26,24 +26,44 @@ def lines_of(source: Source, longest: int) -> Iterator[bytes]:
     >>> list(lines_of(b"a\nb\n\nc", 100)), list(lines_of(b"abcdef\ng", 2))
     ([b'a', b'b', b'', b'c'], [b'abc', b'g'])
     """
+    for block in blocks_of(source, longest):
+        yield from lines_of_block(block, longest)
+
+
+def lines_of_block(block: bytes, longest: int) -> Iterator[bytes]:
+    """The lines of a block; of one that is too long only its beginning."""
+    return (line[: longest + 1] for line in block.split(b"\n"))
+
+
+def blocks_of(source: Source, longest: int, size: int = 4 << 20) -> Iterator[bytes]:
+    r"""The lines of a source, many at a time, as they stand there but for the end of the last.
+
+    Of a line that is too long only its beginning is sure to be there.
+
+    >>> list(blocks_of(b"a\nb\n\nc", 100)), list(blocks_of(b"a\n\n", 100))
+    ([b'a\nb\n\nc'], [b'a\n'])
+    """
     with _opened(source) as file:
-        yield from _split(_pieces(file, _name(source)), longest)
+        yield from cut_blocks(_pieces(file, _name(source)), longest, size)
 
 
-def _split(pieces: Iterator[bytes], longest: int) -> Iterator[bytes]:
-    rest, size = [b""], 0
+def cut_blocks(pieces: Iterator[bytes], longest: int, size: int = 4 << 20) -> Iterator[bytes]:
+    """Pieces of a text put together, and cut where lines end."""
+    rest, held = [], 0
     for piece in pieces:
-        first, *others = piece.split(b"\n")
-        if size <= longest:  # what is behind the limit is not kept: the line is refused anyway
-            rest.append(first)
-            size += len(first)
-        if others:
-            yield b"".join(rest)[: longest + 1]
-            for line in others[:-1]:
-                yield line[: longest + 1]
-            rest, size = [others[-1]], len(others[-1])
-    if size:
-        yield b"".join(rest)[: longest + 1]
+        rest.append(piece)
+        held += len(piece)
+        if held < size:
+            continue
+        text = b"".join(rest)
+        whole, ended, begun = text.rpartition(b"\n")
+        if ended:
+            yield whole
+        rest = [begun[: longest + 1]]  # what is behind the limit is not kept: it is refused anyway
+        held = len(rest[0])
+    text = b"".join(rest)
+    if text:
+        yield text.removesuffix(b"\n")
 
 
 @contextmanager

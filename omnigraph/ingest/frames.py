@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import ClientError, InputError
@@ -132,9 +133,11 @@ def _take_table(shelf: Shelf, table: pa.Table, first: int = 1) -> None:
     if isinstance(shelf.type, Edge):
         for name, column in _ENDS.items():
             columns[column] = _end_column(table, column, name, faults)
-    ids = _given(table, "id", None).to_pylist()
-    columns["id"] = shelf.identify(_rows(columns, table.num_rows), ids, faults)
-    shelf.take_columns(columns, faults, first)
+    count = table.num_rows
+    ids = _given(table, "id", None)
+    given = None if ids.null_count == count else ids
+    columns["id"] = shelf.identify(_rows(columns, count), given, faults, count)
+    shelf.take_columns(columns, faults, np.arange(first, first + count, dtype=np.int64))
 
 
 def _ours(shelf: Shelf, table: pa.Table) -> pa.Table:

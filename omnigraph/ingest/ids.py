@@ -51,10 +51,12 @@ def spelled(kind: PropertyType, column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return column.cast(pa.string())
 
 
-def given_ids(values: Sequence[object], fault: Fault) -> pa.Array:
+def given_ids(values: Sequence[object] | pa.Array, fault: Fault) -> pa.Array:
     """Ids as they were given, made where none was; what is no text is told."""
-    if all(one is None for one in values):
-        return made_ids(len(values))
+    if isinstance(values, pa.Array):
+        if _texts(values) and not values.null_count and not pc.any(pc.equal(values, "")).as_py():
+            return values
+        values = values.to_pylist()
     return pa.array([_given(at, value, fault) for at, value in enumerate(values)], pa.string())
 
 
@@ -78,8 +80,12 @@ def made_ids(count: int) -> pa.Array:
     return pa.StringArray.from_buffers(count, offsets.buffers()[1], pa.py_buffer(digits))
 
 
-def agree(canonical: pa.Array, values: Sequence[object], fault: Fault) -> None:
+def agree(canonical: pa.Array, values: Sequence[object] | pa.Array, fault: Fault) -> None:
     """Tell of ids that were given and are not those of the key."""
+    if isinstance(values, pa.Array):
+        if _texts(values) and canonical.equals(values):
+            return
+        values = values.to_pylist()
     for at, value in enumerate(values):
         if value is None:
             continue
@@ -116,6 +122,10 @@ def _one_by_one(names: Sequence[str], parts: Sequence[pa.Array], fault: Fault) -
             fault(at, error)
             found.append(None)
     return pa.array(found, pa.string())
+
+
+def _texts(values: pa.Array) -> bool:
+    return bool(pa.types.is_string(values.type))
 
 
 def _type_of(node: Node, name: str) -> PropertyType:

@@ -22,7 +22,7 @@ from omnigraph.storage.blobs import row_schema
 
 from .columns import Fault, column
 from .defaults import defaults_of
-from .ids import agree, given_ids, key_ids
+from .ids import agree, given_ids, key_ids, made_ids
 from .limits import LoadLimits, within
 from .problem import Problems
 
@@ -88,12 +88,11 @@ class Shelf:
         if len(self.waiting) >= _ENOUGH:
             self.flush()
 
-    def take_columns(self, columns: dict[str, pa.Array], faults: Faults, first: int = 1) -> None:
-        """Take a whole table; its rows are numbered from `first`."""
-        count = len(columns["id"])
-        self.count += count
+    def take_columns(self, columns: dict[str, pa.Array], faults: Faults, lines: Positions) -> None:
+        """Take a whole table; `lines` says where each of its rows stood."""
+        self.count += len(lines)
         within(f"entities for {table_key(self.type)}", self.count, self.limits.rows)
-        self._keep(columns, np.arange(first, first + count, dtype=np.int64), faults)
+        self._keep(columns, lines, faults)
 
     def flush(self) -> None:
         """Turn what waits into columns; records with a problem are left out."""
@@ -123,18 +122,21 @@ class Shelf:
         if isinstance(self.type, Edge):
             made["src"] = pa.array([one for one, _ in ends], pa.string())
             made["dst"] = pa.array([one for _, one in ends], pa.string())
-        return {**made, "id": self.identify(pa.table(made), [w.get("id") for w in waiting], faults)}
+        given = [one.get("id") for one in waiting]
+        none = given.count(None) == len(given)
+        ids = self.identify(pa.table(made), None if none else given, faults, len(given))
+        return {**made, "id": ids}
 
-    def identify(self, rows: pa.Table, given: list[Any], faults: Faults) -> pa.Array:
-        """The ids of rows: from the key, as given, or made."""
+    def identify(self, rows: pa.Table, given: Any, faults: Faults, count: int) -> pa.Array:
+        """The ids of `count` rows: from the key, as given in a list or a column, or made."""
         if isinstance(self.type, Node) and self.type.key is not None:
             self.made = False
             ids = key_ids(self.ir, self.type, rows, following(faults))
-            if any(one is not None for one in given):
+            if given is not None:
                 agree(ids, given, adding(faults))
             return ids
-        self.made = self.made and all(one is None for one in given)
-        return given_ids(given, adding(faults))
+        self.made = self.made and given is None
+        return made_ids(count) if given is None else given_ids(given, adding(faults))
 
     def _keep(
         self,

@@ -28,11 +28,11 @@ from omnigraph.rules.check import check
 from omnigraph.rules.delta import Delta, Mode, TableDelta, written
 from omnigraph.rules.lookup import Committed
 
-from .files import lines_of
+from .files import blocks_of
 from .frames import is_text, take_records
 from .intake import Intake, Shelf
 from .limits import LoadLimits
-from .ndjson import read_lines
+from .ndjson import read_blocks
 from .problem import Problem, Problems
 from .stage import stage
 from .unchanged import without_unchanged
@@ -135,8 +135,9 @@ def parse(
     if hasattr(data, "take_into"):  # several files
         data.take_into(intake, truncating=truncating, report=report)
     elif is_text(data):
-        lines = lines_of(data, limits.line_bytes)
-        read_lines(intake, lines, truncating=truncating, report=report)
+        blocks = blocks_of(data, limits.line_bytes)
+        for _ in read_blocks(intake, blocks, truncating=truncating, report=report):
+            pass
     else:
         take_records(intake, data, truncating=truncating)
     intake.flush()

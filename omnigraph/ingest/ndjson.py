@@ -6,7 +6,7 @@ colons tells clean lines from others quickly, and only the others are read a sec
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
@@ -14,8 +14,10 @@ import orjson
 from omnigraph.errors import ClientError, InputError
 
 from .envelope import placed, take
+from .files import lines_of_block
 from .intake import Intake
 from .limits import LoadLimits, within
+from .quick import take_block
 
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _STRUCTURE = b"{}[],:"
@@ -23,15 +25,39 @@ _NO_JSON = "expected NDJSON, an object per line; a CSV file is given with its ty
 _CHUNK = 20_000  # lines between two looks at what was wrong so far
 
 
+def read_blocks(
+    intake: Intake, blocks: Iterable[bytes], *, truncating: bool, report: bool, first: int = 1
+) -> Iterator[int]:
+    """Take blocks of lines, numbered from `first`, and tell the next number after each.
+
+    A block in which all is as usual is taken at once, any other line by line. Without `report` a
+    problem ends it.
+    """
+    start = first
+    for block in blocks:
+        if not take_block(intake, block, start):
+            lines = lines_of_block(block, intake.limits.line_bytes)
+            opening = first if start == first else None
+            read_lines(intake, lines, start, opening, truncating=truncating, report=report)
+        start += block.count(b"\n") + 1
+        yield start
+
+
 def read_lines(
-    intake: Intake, lines: Iterable[bytes], *, truncating: bool, report: bool, first: int = 1
+    intake: Intake,
+    lines: Iterable[bytes],
+    first: int = 1,
+    opening: int | None = 1,
+    *,
+    truncating: bool,
+    report: bool,
 ) -> None:
-    """Take every line of a text, numbered from `first`; without `report` a problem ends it."""
+    """Take every line of a text, numbered from `first`; `opening` is the first of the whole."""
     for number, line in enumerate(lines, first):
         try:
             record = parse_line(line, intake.limits)
         except ClientError as error:
-            if number == first and not line.lstrip().startswith((b"{", b"[")):
+            if number == opening and not line.lstrip().startswith((b"{", b"[")):
                 error.hint = _NO_JSON
             intake.problems.add(placed(error, number), number, text=line)
         else:

@@ -14,10 +14,10 @@ from typing import IO, Any, Literal
 import pyarrow as pa
 
 from omnigraph.errors import InputError
-from omnigraph.ingest.files import lines_of
+from omnigraph.ingest.files import blocks_of, cut_blocks
 from omnigraph.ingest.frames import take_table, type_named
 from omnigraph.ingest.intake import Intake
-from omnigraph.ingest.ndjson import read_lines
+from omnigraph.ingest.ndjson import read_blocks
 from omnigraph.ingest.problem import Problem, located
 from omnigraph.storage.root import s3_options
 
@@ -32,6 +32,7 @@ _SUFFIXES: dict[str, Form] = {
     ".parquet": "parquet",
     ".csv": "csv",
 }
+_BLOCK = 4 << 20  # bytes that are read at once
 _PACKED = (".gz", ".zst")
 _PATTERN = frozenset("*?[")
 
@@ -229,23 +230,26 @@ def open_input(one: Input) -> IO[bytes]:
         return open(one.path, "rb")  # noqa: PTH123 - closed by the caller
 
 
-def lines_of_piece(piece: Piece, longest: int) -> Iterator[bytes]:
-    """The lines of a piece of NDJSON: those that begin inside of it."""
+def blocks_of_piece(piece: Piece, longest: int) -> Iterator[bytes]:
+    """The lines of a piece of NDJSON, those that begin inside of it, in blocks."""
     with open_input(piece.input) as file, reported(piece.input.path):
         if piece.end is None:
-            yield from lines_of(file, longest)
-            return
-        start = piece.start
-        if start:
-            file.seek(start - 1)
-            start += len(file.readline()) - 1
-        if start >= piece.end:
-            return
-        text = file.read(piece.end - start)
-        if not text.endswith(b"\n"):
-            text += file.readline()
-        for line in text.removesuffix(b"\n").split(b"\n"):
-            yield line[: longest + 1]
+            yield from blocks_of(file, longest)
+        else:
+            yield from cut_blocks(_texts_of(file, piece.start, piece.end), longest)
+
+
+def _texts_of(file: IO[bytes], start: int, end: int) -> Iterator[bytes]:
+    """The bytes of all lines that begin in a part of a file."""
+    if start:
+        file.seek(start - 1)
+        start += len(file.readline()) - 1
+    last = b"\n"
+    while start < end and (last := file.read(min(_BLOCK, end - start))):
+        start += len(last)
+        yield last
+    if not last.endswith(b"\n"):
+        yield file.readline()
 
 
 def tables_of_piece(piece: Piece) -> Iterator[pa.Table]:
@@ -330,8 +334,11 @@ class Files:
         for piece in self.pieces:
             first = first_spot(piece.number)
             if piece.input.form == "ndjson":
-                lines = lines_of_piece(piece, intake.limits.line_bytes)
-                read_lines(intake, lines, truncating=truncating, report=report, first=first)
+                blocks = blocks_of_piece(piece, intake.limits.line_bytes)
+                for _ in read_blocks(
+                    intake, blocks, truncating=truncating, report=report, first=first
+                ):
+                    pass
                 continue
             one = type_named(intake, piece.input.type or "")
             for table in tables_of_piece(replace(piece, end=None)):

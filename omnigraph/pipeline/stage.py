@@ -7,7 +7,6 @@ nothing visible, and knows nothing of other tasks: what needs all records is dec
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from omnigraph.ingest.frames import take_table
 from omnigraph.ingest.intake import Intake, Shelf
 from omnigraph.ingest.limits import LoadLimits
 from omnigraph.ingest.load import LoadMode
-from omnigraph.ingest.ndjson import read_lines
+from omnigraph.ingest.ndjson import read_blocks
 from omnigraph.ingest.problem import Problems
 from omnigraph.ingest.unchanged import without_unchanged
 from omnigraph.lang.schema.catalog import Edge, Node
@@ -35,10 +34,9 @@ from omnigraph.values import ScalarType
 from .keys import key_notes, unique_notes
 from .notes import note, notes
 from .place import Place, type_of
-from .sources import Piece, first_spot, lines_of_piece, tables_of_piece
+from .sources import Piece, blocks_of_piece, first_spot, tables_of_piece
 from .staged import Fragment, pack_spots
 
-_LINES = 20_000
 Notes = Iterator[pa.RecordBatch]
 
 
@@ -106,16 +104,14 @@ def _take(job: Job, piece: Piece) -> Notes:
         yield from _take_tables(job, piece.number, key, tables_of_piece(piece))
         return
     bench = Bench(job)
-    lines, first = lines_of_piece(piece, job.limits.line_bytes), first_spot(piece.number)
-    count = 0
+    first = at = first_spot(piece.number)
+    blocks = blocks_of_piece(piece, job.limits.line_bytes)
     truncating = job.mode == "overwrite"
-    while some := list(islice(lines, _LINES)):
-        at = first + count
-        read_lines(bench.intake, some, truncating=truncating, report=True, first=at)
-        count += len(some)
+    for after in read_blocks(bench.intake, blocks, truncating=truncating, report=True, first=first):
+        at = after
         yield from bench.drain()
     yield from bench.end()
-    yield note("lines", grp=piece.number, spot=count)
+    yield note("lines", grp=piece.number, spot=at - first)
 
 
 def _take_tables(job: Job, number: int, key: str, tables: Iterator[pa.Table]) -> Notes:
