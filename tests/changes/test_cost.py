@@ -21,7 +21,6 @@ def test_a_feed_costs_what_the_list_says(s3: S3) -> None:
     for count in (FEW, MANY):
         gc.collect()
         cold = open_cold(s3.url)
-        assert cold.schema.source == SCHEMA
         with bill.item(f"read {count} commits of one insert each, cold") as made:
             feed = cold.changes(cursor=cursor)
             assert [len(next(feed).changes) for _ in range(count)] == [1] * count
@@ -30,6 +29,5 @@ def test_a_feed_costs_what_the_list_says(s3: S3) -> None:
         assert list(cold.changes(cursor=feed.cursor)) == []
     with bill.item("look for more, one by one, nothing new"):
         assert cold.poll_changes(cursor=feed.cursor, limit=1).blocks == ()
-    each = (totals[1] - totals[0]) / (MANY - FEW)
-    bill.lines.append(f"each further commit of one table: {each:g} requests")
+    assert totals[1] - totals[0] <= 3 * (MANY - FEW)  # a version opened, its new rows read
     assert bill.lines == golden("changes.txt", bill.lines)
