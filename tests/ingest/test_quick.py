@@ -61,7 +61,8 @@ WHOLE = [
     '{"s": "a"}}', '{"type":"B","data":{"s":"a"}}\r', ' {"type": "B", "data": {"s": "a"}}',
     '{"edge": "S", "from": "a", "to": "b", "data": {"id": "e"}}',
     '{"edge": "S", "from": "a", "to": 5}', '{"edge": "S", "from": "a", "to": null}',
-    '{"type": "E", "data": {"id": "e"}}', '{"type": "E", "data": {"id": ""}}', '{"edge": "R", "from": "a", "to": "b", "data": null}', '{"type": "E", "data": null}',
+    '{"type": "E", "data": {"id": "e"}}', '{"type": "E", "data": {"id": ""}}',
+    '{"edge": "R", "from": "a", "to": "b", "data": null}', '{"type": "E", "data": null}',
     '{"type": "B"}', '{"type": "B", "data": {"s": null}}', '\ufeff{}',
 ]  # fmt: skip
 
@@ -134,11 +135,11 @@ def test_any_block_gives_what_its_lines_give(ir: SchemaIR, lines: list[str]) -> 
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("value", VALUES)
-def test_every_value_of_every_property(ir: SchemaIR, name: str, value: str) -> None:
+def test_every_value_of_a_property(ir: SchemaIR, name: str) -> None:
     usual = _node({"k": '"a"', "d": "0.5"})
-    text = f"{usual}\n{_node({'k': chr(34) + 'b' + chr(34), name: value})}\n{usual}".encode()
-    assert seen(ir, text, True) == seen(ir, text, False)
+    for value in VALUES:
+        text = "\n".join([usual, _node({"k": '"b"', name: value}), usual]).encode()
+        assert seen(ir, text, True) == seen(ir, text, False)
 
 
 @pytest.mark.parametrize("line", WHOLE)
