@@ -182,7 +182,9 @@ def shaped(table: tables.Table, rows: Rows) -> pa.Table:
     columns: dict[str, Any] = {"id": list(rows), "n": list(rows.values())}
     for name in ("src", "dst"):
         columns[name] = [name] * len(rows)
-    return pa.table({name: columns[name] for name in table.schema.names}, schema=table.schema)
+    nothing = [None] * len(rows)  # columns that a later schema added
+    named = {name: columns.get(name, nothing) for name in table.schema.names}
+    return pa.table(named, schema=table.schema)
 
 
 def read_rows(store: Store, entry: TableEntry) -> list[tuple[str, int]]:

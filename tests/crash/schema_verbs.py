@@ -1,0 +1,65 @@
+"""Applications of schemas for the matrix of cuts, and the graphs that they start from."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from omnigraph.errors import RecoveryRequired
+from omnigraph.evolve.apply import apply_plan
+from omnigraph.evolve.proposal import propose
+from omnigraph.history.branches import open_line
+from omnigraph.history.plan import Signature
+from omnigraph.history.recover import recover
+from omnigraph.history.schemas import read_schema
+from omnigraph.storage.effects import Fault
+from omnigraph.storage.layout import MAIN
+from omnigraph.storage.store import Store
+from tests.rig.writes import SCHEMA, line_at
+
+_NOTED = SCHEMA.replace("node Person { n: I64? }", "node Person { n: I64?  note: String? }")
+# A column without values, a new table, a table that goes: nothing has to be written again.
+_QUICK = """
+node Person { n: I64?  note: String? }
+node City { n: I64? }
+node Pet { n: I64? }
+"""
+# A column with values, and a table that gets another name: a long operation.
+_FILLED = """
+node Person { n: I64?  level: I32 @default(3) }
+node Town @rename_from("City") { n: I64? }
+edge LivesIn: Person -> Town { n: I64? }
+"""
+
+
+def apply_schema(source: str, *, hard: bool = False) -> Callable[[Store], object]:
+    """Gives main another schema."""
+
+    def run(store: Store) -> object:
+        line = open_line(store, MAIN)
+        row = line.refresh().state.schema
+        plan = propose(row, read_schema(store, row), source, allow_data_loss=hard)
+        return apply_plan(line, plan, Signature())
+
+    return run
+
+
+def _note(root: Path) -> None:
+    apply_schema(_NOTED)(line_at(root).store)
+
+
+def _confirm(root: Path) -> None:
+    store = line_at(root).store
+    # The intent, a data file, two versions, the schema, the confirmation; then the verdict.
+    with store.effects.failing(Fault(7, "before")), suppress(RecoveryRequired):
+        apply_schema(_FILLED)(store)
+
+
+# What is run, where it starts, and whether nobody may write between the cut and the recovery.
+SCHEMA_VERBS: dict[str, tuple[Callable[[Store], object], str, bool]] = {
+    "schema-quick": (apply_schema(_QUICK), "base", False),
+    "schema-filled": (apply_schema(_FILLED), "base", True),
+    "schema-overtaken": (apply_schema(_FILLED), "base", False),
+    "schema-hard": (apply_schema(SCHEMA, hard=True), "noted", True),
+    "recover-schema": (recover, "reshaping", True),
+}
+SCHEMA_STARTS = {"noted": _note, "reshaping": _confirm}
