@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .blobs import is_blob
+from .blobs import is_blob, row_schema
 from .deletions import Offsets, deleted_offsets
 from .equality import same_rows
 from .failures import reported, storage_failure
@@ -26,6 +26,7 @@ from .store import Store
 from .table import Table
 
 _Ids = npt.NDArray[np.uint64]
+Places = npt.NDArray[np.int64]
 _PIECE = 8_192  # rows of both versions that are compared together
 _DENSE = 6  # when more than one row in this many is wanted, a scan is quicker than a take
 
@@ -107,10 +108,11 @@ def differing_rows(
     """
     with reported("none"):
         first, second = _ids_of(found.old, found.gone), _ids_of(found.new, found.come)
-        both = np.intersect1d(first, second, assume_unique=True)
-        if alike and len(both) > _PIECE:
-            moved = both[same_at(found.old, both, found.new, both)]
-            first, second = np.setdiff1d(first, moved), np.setdiff1d(second, moved)
+        if alike and len(np.intersect1d(first, second, assume_unique=True)) > _PIECE:
+            moved = _moved(found)
+            first, second = (
+                np.setdiff1d(one, moved, assume_unique=True) for one in (first, second)
+            )
         lost, won = (
             [_rows_in(found.old, found.gone, first)],
             [_rows_in(found.new, found.come, second)],
@@ -120,6 +122,59 @@ def differing_rows(
             lost.append(one)
             won.append(other)
         return _together(lost), _together(won)
+
+
+def _moved(found: Difference) -> _Ids:
+    """Row ids of rows that are the same in other files.
+
+    The old rows are scanned, the new ones taken by their place: maintenance keeps the order of
+    rows, so neighbours are read together.
+    """
+    held = [_row_ids(found.new, one) for one in found.come]
+    ids, sizes = np.concatenate(held), [len(one) for one in held]
+    order, starts = np.argsort(ids), np.cumsum([0, *sizes])
+    same = []
+    for batch in _scanned(found.old, found.gone).to_batches():
+        mine = batch[ROW_ID].to_numpy()
+        at = np.minimum(np.searchsorted(ids, mine, sorter=order), len(ids) - 1)
+        here = ids[order[at]] == mine
+        kept = batch if here.all() else batch.filter(pa.array(here))
+        rows = pa.Table.from_batches([kept]).drop_columns([ROW_ID])
+        other = _taken(found, order[at[here]], starts, mine[here])
+        same.append(mine[here][same_rows(rows, other)])
+    return np.concatenate(same)
+
+
+def _taken(found: Difference, places: Places, starts: Places, ids: _Ids) -> pa.Table:
+    """Rows of the new fragments by where they stand in all of them, in the order asked for."""
+    table = found.new
+    if any(is_blob(one) for one in table.schema):
+        return take_bytes(table, pa.array(ids))
+    order = np.argsort(places, kind="stable")
+    sorted_places, parts = places[order], []
+    for at, fragment in enumerate(found.come):
+        low, high = np.searchsorted(sorted_places, starts[at : at + 2])
+        if high > low:
+            wanted = (sorted_places[low:high] - starts[at]).tolist()
+            parts.append(pa.table(fragment.take(wanted, columns=table.schema.names)))
+    rows = pa.concat_tables(parts) if parts else row_schema(table.schema).empty_table()
+    if bool((order[1:] > order[:-1]).all()):
+        return rows
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    return rows.take(pa.array(back))
+
+
+def _scanned(table: Table, fragments: Sequence[Any]) -> Any:
+    return table.dataset.scanner(
+        columns=table.schema.names,
+        fragments=list(fragments),
+        with_row_id=True,
+        blob_handling="all_binary",
+        batch_size=_PIECE,
+        batch_readahead=2,
+        fragment_readahead=1,
+    )
 
 
 def _marked(store: Store, found: Difference, pair: _Pair) -> tuple[pa.Table, pa.Table]:
@@ -150,12 +205,12 @@ def _rows_in(table: Table, fragments: Sequence[Any], wanted: _Ids) -> pa.Table:
         return take_bytes(table, pa.array(wanted))
     if len(wanted) * _DENSE < sum(one.physical_rows for one in fragments):
         return take_bytes(table, pa.array(wanted))
-    found: pa.Table = table.dataset.scanner(
-        columns=names, fragments=list(fragments), with_row_id=True, blob_handling="all_binary"
-    ).to_table()
-    if found.num_rows > len(wanted):
-        found = found.filter(pc.is_in(found[ROW_ID], value_set=pa.array(wanted)))
-    return found.select(names)
+    keep = pa.array(wanted)
+    kept = [
+        one.filter(pc.is_in(one[ROW_ID], value_set=keep))
+        for one in _scanned(table, fragments).to_batches()
+    ]
+    return pa.Table.from_batches(kept).select(names)
 
 
 def _together(parts: Sequence[pa.Table]) -> pa.Table:

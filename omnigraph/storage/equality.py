@@ -63,6 +63,11 @@ def _vectors(one: pa.Array, other: pa.Array) -> Mask:
     if size == 0:
         return np.ones(len(one), np.bool_)
     places = [each.values.slice(each.offset * size, len(each) * size) for each in (one, other)]
+    bits = _BITS.get(str(one.type.value_type))
+    if bits is not None and not any(each.null_count for each in places):
+        first, second = (each.view(bits).to_numpy().reshape(-1, size) for each in places)
+        alike: Mask = np.all(first == second, axis=1)
+        return alike
     found: Mask = np.all(_same(*places).reshape(len(one), size), axis=1)
     return found
 
