@@ -41,7 +41,7 @@ from .manifest import (
 )
 from .mend import set_torn_aside
 from .refs import Ref
-from .retention.condemned import check_kept
+from .retention.condemned import check_kept, check_unlisted
 from .schemas import dropped_for_good, erased_by
 from .state import Head, State
 
@@ -286,13 +286,16 @@ def _guarded(
 ) -> State:
     """The state to fork, proved to be out of a collector's reach now that the intent stands."""
     try:
-        newest = source.refresh()
-        state = newest.state
         if historical:
+            newest = source.refresh()
             state = past_state(store, newest.state, intent.base_commit)
             check_kept(store, state, intent.base_commit)
             _check_not_erased(store, newest.state, state, intent.base_commit)
-            newest = source.refresh()  # what a deleted branch named is nobody's any more
+        else:
+            check_unlisted(store, base.state, intent.base_commit)
+        newest = source.refresh()  # what a deleted branch named is nobody's any more
+        if not historical:
+            state = newest.state
         if newest.state.head.closed:
             raise BranchNotFound(f"no branch '{source.name}'", branch=source.name)
         if not historical and state.head != base.state.head:

@@ -1,7 +1,7 @@
-"""What a collector is about to remove, as others see it: the condemned lists of all runs.
+"""What collectors are about to remove, as others see it: the lists of all runs.
 
-Owns the look that comes before anything old is named: who stands under an intent and finds all
-that it names in no list, and there, may name it. It never removes anything.
+Owns the look that comes before anything is named by another name: who stands under an intent, and
+finds all that it names in no list, and there, may name it. It never removes anything.
 """
 
 from collections.abc import Iterable
@@ -10,24 +10,45 @@ from omnigraph.errors import ConcurrentCommit, HistoryReclaimed
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.state import State
 from omnigraph.storage import layout
-from omnigraph.storage.store import Store
+from omnigraph.storage.failures import AbsentError
+from omnigraph.storage.store import Store, version_names
 from omnigraph.storage.transfer import version_files
 
 from .live import Live
 
-CONDEMNED = "condemned"
+CONDEMNED, SWEEP = "condemned", "sweep"
 
 
 def list_runs(store: Store) -> list[str]:
-    """The runs of collectors that have a condemned list: one listing."""
-    names = (one.name.rpartition("/")[2] for one in store.objects.list(layout.GC))
-    return [name.removesuffix(f".{CONDEMNED}") for name in names if name.endswith(CONDEMNED)]
+    """The runs of collectors that are not over: one listing."""
+    found = (one.name.rpartition("/")[2].partition(".") for one in store.objects.list(layout.GC))
+    return sorted({run for run, _, part in found if part in (CONDEMNED, SWEEP)})
 
 
-def read_condemned(store: Store, run: str) -> list[str] | None:
-    """The names in the list of one run; None when it is over."""
-    facts = store.objects.read_json(layout.gc_name(run, CONDEMNED))
+def read_names(store: Store, run: str, part: str) -> list[str] | None:
+    """The names in one file of a run; None when it is not there."""
+    facts = store.objects.read_json(layout.gc_name(run, part))
     return None if facts is None else list(facts["names"])
+
+
+def condemned(store: Store) -> list[str]:
+    """Every name that some run may still remove; the result of a look counts, once it stands."""
+    names: list[str] = []
+    for run in list_runs(store):
+        found = read_names(store, run, SWEEP)
+        names += (read_names(store, run, CONDEMNED) or ()) if found is None else found
+    return names
+
+
+def check_unlisted(store: Store, state: State, commit_id: str) -> None:
+    """Refuse to name the head of a branch while a collector may remove something of it.
+
+    That it is the head is no proof by itself: a branch that was made and deleted within one look
+    of a collector was seen by nobody. One listing when no collector is at work.
+    """
+    listed = condemned(store)
+    if listed:
+        _refuse_listed(store, state.tables.values(), state.schema.location, commit_id, listed)
 
 
 def check_kept(store: Store, state: State, commit_id: str) -> None:
@@ -35,39 +56,48 @@ def check_kept(store: Store, state: State, commit_id: str) -> None:
 
     The caller's intent stands already: what no list names now is seen by every later look.
     """
-    listed = [name for run in list_runs(store) for name in read_condemned(store, run) or ()]
-    if store.objects.read(state.schema.location) is None:
+    check_named(store, state.tables.values(), commit_id, state.schema.location)
+
+
+def check_named(
+    store: Store, entries: Iterable[TableEntry], commit_id: str, schema: str | None = None
+) -> None:
+    """The same of table versions, and of a schema object, that some commit names."""
+    entries, listed = list(entries), condemned(store)
+    needed = [version_names(one.location, one.lance_version) for one in entries]
+    needed += [{schema}] if schema is not None else []
+    # Read, not opened: a handle that is held proves nothing about files.
+    if not all(any(store.objects.read(name) is not None for name in names) for names in needed):
         raise reclaimed(commit_id)
-    live = Live(names={state.schema.location})
+    if listed:
+        _refuse_listed(store, entries, schema, commit_id, listed)
+
+
+def _refuse_listed(
+    store: Store,
+    entries: Iterable[TableEntry],
+    schema: str | None,
+    commit_id: str,
+    listed: Iterable[str],
+) -> None:
+    live = Live(names={schema} if schema is not None else set())
     try:
-        for one in state.tables.values():
-            # Opened anew: a handle that is held proves nothing about files.
-            add_version(store, live, one) if listed else store.open(one.location, one.lance_version)
-    except FileNotFoundError as error:
+        for one in entries:
+            files = version_files(store, one.location, one.lance_version)
+            live.add_version(one.location, one.lance_version, files)
+    except AbsentError as error:
         raise reclaimed(commit_id) from error
     if any(live.holds(name) for name in listed):
         raise ConcurrentCommit(
-            f"a cleanup is about to remove the state of commit {commit_id}",
+            f"a cleanup is about to remove something of commit {commit_id}",
             hint="try again in a moment; if the cleanup was cut off, run it again first",
         )
 
 
-def add_version(store: Store, live: Live, entry: TableEntry) -> None:
-    """Everything that a table version consists of."""
-    files = version_files(store, entry.location, entry.lance_version)
-    live.add_version(entry.location, entry.lance_version, files)
-
-
 def reclaimed(commit_id: str) -> HistoryReclaimed:
     """The error of a state that cleanup took."""
-    message = f"cleanup removed the state of commit {commit_id}"
     return HistoryReclaimed(
-        message,
+        f"cleanup removed the state of commit {commit_id}",
         first_unreadable_commit_id=commit_id,
-        hint="name a newer commit; `omnigraph cleanup` keeps as many as --keep says",
+        hint="name a newer commit; tag what must stay before the next cleanup",
     )
-
-
-def all_listed(store: Store, runs: Iterable[str]) -> set[str]:
-    """The names in the lists of some runs."""
-    return {name for run in runs for name in read_condemned(store, run) or ()}

@@ -1,0 +1,165 @@
+"""One run of the collector: claim, list, fence, second look, sweep; and the preview of one.
+
+Only what a list named, and a look after the fence found unreachable still, is removed. A run that
+was cut off anywhere is finished by the next one; a run that sleeps does no harm when it wakes.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from omnigraph import ids
+from omnigraph.errors import ConcurrentCommit, StorageError
+from omnigraph.history import intent as intents
+from omnigraph.history.recover import recover
+from omnigraph.storage import layout
+from omnigraph.storage.store import Store
+
+from .claim import Claim, claimed
+from .condemned import CONDEMNED, SWEEP, list_runs, read_names
+from .fence import raise_fences
+from .judge import condemn, still_condemned, unreferenced
+from .policy import Policy
+from .protect import Protected, mark_intents
+from .report import Cleanup, row_key, rows_of
+from .roots import Marking, mark_heads
+from .survey import Survey, take_survey
+from .sweep import in_order, remove
+from .trim import lower_numbers, old_versions
+
+Progress = Callable[[int, int], None]  # files removed so far, and all of them
+
+
+@dataclass(slots=True)
+class _Run:
+    """A collector at work: what it saw, and what it has removed."""
+
+    store: Store
+    marking: Marking
+    claim: Claim
+    progress: Progress
+    removed: list[str] = field(default_factory=list)
+    errors: dict[str, str] = field(default_factory=dict)
+
+    def told(self, name: str, error: str | None) -> None:
+        """Count a file that is gone, or say why it is not."""
+        if error is None:
+            self.removed.append(name)
+        else:
+            self.errors[row_key(name, self.marking.keys)] = f"{name}: {error}"
+        self.claim.keep()
+
+
+def preview(store: Store, policy: Policy) -> Cleanup:
+    """What a cleanup would remove now; nothing is written."""
+    now = ids.now() if store.effects.read_only else intents.store_time(store)
+    marking, protected = _marked(store, policy, take_survey(store, now))
+    names = condemn(marking, protected)
+    paths = unreferenced(marking, names)
+    names += [one for group in old_versions(store, marking.survey, policy.grace) for one in group]
+    rows = rows_of(dict.fromkeys(names), marking.survey, marking.keys)
+    return Cleanup(True, rows, paths, len(marking.kept))
+
+
+def cleanup(store: Store, policy: Policy, progress: Progress | None = None) -> Cleanup:
+    """Remove what nothing needs, beside whoever reads and writes.
+
+    Operations whose owner is gone are finished or discarded first. Raises `ConcurrentCommit` when
+    another cleanup is at work or a branch is too busy to be fenced, `Conflict` when something that
+    must stay cannot be read; then nothing is removed.
+    """
+    recover(store)
+    run_id = ids.new_ulid()
+    now = intents.store_time(store)
+    with claimed(store, run_id, now) as claim:
+        survey = take_survey(store, now)
+        marking, protected = _marked(store, policy, survey)
+        run = _Run(store, marking, claim, progress or (lambda *_: None))
+        for left in list_runs(store):
+            _finish(run, left)
+        gone = set(run.removed)
+        names = [one for one in condemn(marking, protected) if one not in gone]
+        paths = unreferenced(marking, names)
+        if names:
+            facts = {"names": names, "run": run_id}
+            store.objects.create_json(layout.gc_name(run_id, CONDEMNED), facts)
+            _finish(run, run_id)
+        after = take_survey(store, intents.store_time(store))
+        _trim(run, after, policy)
+        rows = rows_of(run.removed, survey.with_sizes(after), marking.keys, run.errors)
+        return Cleanup(False, rows, paths, len(marking.kept))
+
+
+def _marked(store: Store, policy: Policy, survey: Survey) -> tuple[Marking, Protected]:
+    marking = Marking(store, policy, survey)
+    mark_heads(marking)
+    return marking, mark_intents(marking)
+
+
+def _finish(run: _Run, run_id: str) -> None:
+    """Carry a run to its end, one's own or one that was left behind."""
+    store = run.store
+    listed = read_names(store, run_id, CONDEMNED)
+    swept = read_names(store, run_id, SWEEP)
+    if swept is None and listed is not None:
+        try:
+            swept = _decide(store, run_id, _look(run, listed))
+        except BaseException:
+            _give_up(store, run_id)
+            raise
+        listed = read_names(store, run_id, CONDEMNED)
+    if listed is None:  # another has ended this run: what is found there may be named by now
+        store.objects.remove(layout.gc_name(run_id, SWEEP))
+        return
+    _sweep(run, swept or [])
+    if not run.errors:
+        store.objects.remove(layout.gc_name(run_id, CONDEMNED))
+        store.objects.remove(layout.gc_name(run_id, SWEEP))
+
+
+def _look(run: _Run, listed: list[str]) -> list[str]:
+    """Fence, then heads, intents, and heads again: what nothing has come to need meanwhile."""
+    raise_fences(run.store, listed)
+    marking = run.marking.again()
+    mark_heads(marking)
+    protected = mark_intents(marking)
+    mark_heads(marking)
+    run.claim.keep()
+    return still_condemned(listed, marking, protected)
+
+
+def _decide(store: Store, run_id: str, names: list[str]) -> list[str]:
+    """The result of a look: the first one stands, whoever found it."""
+    store.objects.create_json(layout.gc_name(run_id, SWEEP), {"names": names})
+    found = read_names(store, run_id, SWEEP)
+    if found is None:
+        raise ConcurrentCommit("another cleanup ended this one", hint="run it again")
+    return found
+
+
+def _give_up(store: Store, run_id: str) -> None:
+    """End a run that found no result by one that is empty, so that no other finds one.
+
+    What cannot even do that is left to the next run.
+    """
+    with suppress(StorageError, OSError, ConcurrentCommit):
+        if _decide(store, run_id, []) == []:
+            store.objects.remove(layout.gc_name(run_id, CONDEMNED))
+            store.objects.remove(layout.gc_name(run_id, SWEEP))
+
+
+def _sweep(run: _Run, names: list[str]) -> None:
+    total = len(names)
+
+    def told(name: str, error: str | None) -> None:
+        run.told(name, error)
+        run.progress(min(len(run.removed), total), total)
+
+    remove(run.store, in_order(names), told)
+
+
+def _trim(run: _Run, survey: Survey, policy: Policy) -> None:
+    """Old manifest versions and lower numbers of names: these need no list."""
+    for group in old_versions(run.store, survey, policy.grace):
+        remove(run.store, group, run.told)
+    remove(run.store, lower_numbers(run.store), run.told)

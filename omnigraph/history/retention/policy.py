@@ -1,0 +1,84 @@
+"""What a cleanup keeps: the newest commits by count, young ones by age, and a grace for readers.
+
+Pure. Ages are differences of store times, counted from when a commit stopped being the newest.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+
+from omnigraph.errors import InputError
+
+GRACE = timedelta(minutes=60)
+Duration = str | int | float | timedelta
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks", "": "seconds"}
+_DURATION = re.compile(r"([0-9]+)\s*([smhdw]?)")
+_ADVICE = "keep=10 keeps the newest ten commits of every branch; older_than='7d' keeps a week"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """At least one of `keep` and `older_than`; a commit goes when neither keeps it.
+
+    >>> Policy(keep=2).keeps(1, timedelta(days=9)), Policy(keep=2).keeps(2, timedelta(days=9))
+    (True, False)
+    >>> Policy(keep=2, older_than=timedelta(days=7)).keeps(5, timedelta(days=6))
+    True
+    """
+
+    keep: int | None = None
+    older_than: timedelta | None = None
+    grace: timedelta = GRACE
+
+    @property
+    def age(self) -> timedelta:
+        """Up to which age everything is kept, whatever the count."""
+        return max(self.grace, self.older_than or timedelta())
+
+    def keeps(self, place: int | None, age: timedelta) -> bool:
+        """Whether a commit stays: its place on the line of a branch (0 is the head), its age."""
+        counted = place is not None and place < max(1, self.keep or 1)
+        return counted or age < self.age
+
+
+def policy_of(
+    keep: int | None = None,
+    older_than: Duration | None = None,
+    grace: Duration | None = None,
+) -> Policy:
+    """A policy from what a caller gives; without any there is no silent default."""
+    if keep is None and older_than is None:
+        raise InputError(
+            "cleanup needs to know what to keep", reason="neither keep nor older_than", hint=_ADVICE
+        )
+    if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
+        raise InputError(f"keep={keep!r} is no number of commits", reason="expected 0 or more")
+    span = None if older_than is None else duration_of(older_than)
+    return Policy(keep, span, GRACE if grace is None else duration_of(grace))
+
+
+def duration_of(value: Duration) -> timedelta:
+    """A length of time: seconds as a number, or text such as `90`, `30m`, `12h`, `7d`, `2w`.
+
+    >>> duration_of("7d") == duration_of(7 * 24 * 3600) == timedelta(days=7)
+    True
+    """
+    try:
+        if isinstance(value, timedelta):
+            return _positive(value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return _positive(timedelta(seconds=value))
+        found = _DURATION.fullmatch(str(value).strip())
+        if found is not None:
+            return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    except (OverflowError, ValueError) as error:
+        raise InputError(f"{value!r} is no length of time", reason="out of range") from error
+    raise InputError(
+        f"'{value}' is no length of time", reason="expected a number and one of s, m, h, d, w"
+    )
+
+
+def _positive(span: timedelta) -> timedelta:
+    if span < timedelta():
+        raise ValueError
+    return span

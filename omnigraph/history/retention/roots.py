@@ -1,0 +1,239 @@
+"""The mark: everything that branches, tags and their retained past need.
+
+Owns which commits are kept: of every branch the newest by count and age, merged-in ones by age,
+merge bases of live heads, the commits of tags. What a head needs must be readable, or nothing is
+removed at all; what an earlier cleanup took from the past is passed over.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from omnigraph.errors import Conflict, GraphNotInitialized, HistoryReclaimed, StorageError
+from omnigraph.history import refs
+from omnigraph.history.commit import Commit, TableEntry
+from omnigraph.history.log import Log, in_order
+from omnigraph.history.manifest import Opened, read_manifest
+from omnigraph.history.refs import Ref
+from omnigraph.history.schemas import erased_by
+from omnigraph.history.state import State
+from omnigraph.storage import layout
+from omnigraph.storage.cell import files_of
+from omnigraph.storage.failures import AbsentError
+from omnigraph.storage.objects import Found
+from omnigraph.storage.store import Store, version_names
+from omnigraph.storage.transfer import Files, version_files
+
+from .live import Live
+from .policy import Policy
+from .survey import Survey
+
+_ATTEMPTS = 10
+
+
+@dataclass(slots=True)
+class Marking:
+    """One mark under way: what is live so far, and what was learned on the way.
+
+    `versions` are the files of table versions, which never change: a second look opens new ones
+    only. `keys` are the types of directories, `kept` the commits that stay readable, `tables` the
+    directories of which something stays.
+    """
+
+    store: Store
+    policy: Policy
+    survey: Survey
+    live: Live = field(default_factory=Live)
+    versions: dict[tuple[str, int], Files] = field(default_factory=dict)
+    keys: dict[str, str] = field(default_factory=dict)
+    kept: set[str] = field(default_factory=set)
+    tables: set[str] = field(default_factory=set)
+    _listed: dict[str, dict[str, Found]] = field(default_factory=dict)
+
+    def again(self) -> "Marking":
+        """A new mark that remembers what cannot have changed."""
+        return Marking(self.store, self.policy, self.survey, Live(), self.versions, self.keys)
+
+    def add_state(self, opened: Opened, what: str | None) -> None:
+        """All that the newest state of a manifest names; it must be readable if it says `what`."""
+        state = opened.state
+        self.live.names |= {*files_of(opened.cell), state.schema.location}
+        self.live.names |= {one.name for one in state.chunks}
+        for entry in state.tables.values():
+            self.add_entry(entry, needed=what)
+
+    def add_entry(self, entry: TableEntry, needed: str | None = None) -> None:
+        """A table version; one that is needed and not readable stops the run."""
+        key = (entry.location, entry.lance_version)
+        self.keys.setdefault(entry.location, entry.key)
+        if key not in self.versions:
+            if needed is None and self.born(entry) is None:
+                return  # an earlier cleanup took it
+            try:
+                self.versions[key] = version_files(self.store, *key)
+            except (AbsentError, StorageError, OSError, ValueError) as error:
+                raise unreadable(needed or f"the past of {entry.key}", entry.key) from error
+        self.tables.add(entry.location)
+        self.live.add_version(*key, self.versions[key])
+
+    def born(self, entry: TableEntry) -> datetime | None:
+        """The store time of a table version; None when it is gone."""
+        for name in version_names(entry.location, entry.lance_version):
+            found = self.survey.files.get(name) or self._listing(entry.location).get(name)
+            if found is not None:
+                return found.modified
+        return None
+
+    def _listing(self, location: str) -> dict[str, Found]:
+        """The versions of a table now: some are younger than the survey."""
+        if location not in self._listed:
+            found = self.store.objects.list(f"{location}/_versions")
+            self._listed[location] = {one.name: one for one in found}
+        return self._listed[location]
+
+
+def unreadable(where: str, key: str) -> Conflict:
+    """What stops a run: a root that cannot be read is no evidence that anything may go."""
+    return Conflict(
+        f"{where} cannot be read ({key}); nothing was removed",
+        hint="restore the files, or delete the branch or tag, and run cleanup again",
+    )
+
+
+def mark_heads(marking: Marking) -> None:
+    """Every branch and tag that is there now, and their retained past."""
+    found = [(ref, opened) for ref in list_refs(marking.store) for opened in _read(marking, ref)]
+    logs: list[tuple[State, Log]] = []
+    for ref, opened in found:
+        kind = "branch" if ref.place == layout.REFS else "tag"
+        marking.add_state(opened, f"{kind} '{ref.name}'")
+        marking.kept.add(opened.state.head.commit_id)
+        if ref.place == layout.REFS:
+            logs.append((opened.state, _retained(marking, opened)))
+    for log, base in _merge_bases(logs):
+        _keep(marking, log, [base])
+
+
+def list_refs(store: Store) -> list[Ref]:
+    """Every open name of a branch or a tag; one that is closed meanwhile may be missing."""
+    found = [refs.MAIN_REF]
+    for place in (layout.REFS, layout.TAGS):
+        for name, number in sorted(refs.list_numbers(store, place).items()):
+            ref = refs.read_ref(store, name, number, place) if number % 2 else None
+            found += [ref] if ref is not None else []
+    return found
+
+
+def _read(marking: Marking, ref: Ref) -> Iterator[Opened]:
+    """The newest state behind a name; nothing when it was deleted meanwhile."""
+    try:
+        opened = read_manifest(marking.store, ref.ulid)
+    except GraphNotInitialized as error:
+        if refs.highest_number(marking.store, ref.name, ref.place) == ref.number:
+            raise unreadable(f"'{ref.name}'", "its manifest is gone") from error
+        return
+    except StorageError as error:
+        raise unreadable(f"'{ref.name}'", error.message) from error
+    if not opened.state.head.closed:
+        yield opened
+
+
+def _retained(marking: Marking, opened: Opened) -> Log:
+    """Keep the past of a branch; pieces of the log that were merged meanwhile are read anew."""
+    for _ in range(_ATTEMPTS):
+        log = Log(marking.store, opened.state)
+        try:
+            _keep_past(marking, log, opened.state)
+        except HistoryReclaimed:
+            opened = read_manifest(marking.store, opened.state.head.ulid)
+            marking.add_state(opened, "a branch")
+        else:
+            return log
+    raise unreadable("the log of a branch", "its pieces keep vanishing")
+
+
+def _keep_past(marking: Marking, log: Log, state: State) -> None:
+    erased = erased_by(marking.store, state)
+    line: list[Commit] = []
+    merged: list[str] = []
+    waiting: list[tuple[str, int | None, timedelta]] = [(state.head.commit_id, 0, timedelta())]
+    seen: set[str] = set()
+    while waiting:
+        at, place, age = waiting.pop()
+        if at in seen or not marking.policy.keeps(place, age):
+            continue
+        seen.add(at)
+        one = log.get(at)
+        line += [one] if place is not None else []
+        merged += [at] if place is None else []
+        superseded = _age(marking, one)
+        # The first parent last, so that it is next: what is on the line is counted there.
+        for parent in reversed(one.parents):
+            first = place is not None and parent == one.parent
+            waiting.append((parent, place + 1 if first and place is not None else None, superseded))
+    _keep_line(marking, log, line, erased)
+    _keep(marking, log, merged, erased)
+
+
+def _age(marking: Marking, child: Commit) -> timedelta:
+    """How long ago a commit was made, and its parents stopped being the newest."""
+    entries = [one for one in child.tables.values() if one is not None]
+    times = [one for one in map(marking.born, entries) if one is not None]
+    if entries and not times:
+        return timedelta.max  # its files went long ago
+    # A merge takes older versions over: its own time can only make it younger.
+    return marking.survey.at - max(*times, child.published, child.published)
+
+
+def _keep_line(marking: Marking, log: Log, line: list[Commit], erased: frozenset[str]) -> None:
+    """Commits that follow one another, newest first: the oldest state, and what came after."""
+    _keep(marking, log, [line[-1].id], erased)
+    for one in line[:-1]:
+        marking.kept.add(one.id)
+        if one.schema is not None:
+            marking.live.names.add(one.schema.location)
+        _add(marking, (entry for entry in one.tables.values() if entry is not None), erased)
+
+
+def _keep(
+    marking: Marking, log: Log, commits: Iterable[str], erased: frozenset[str] = frozenset()
+) -> None:
+    for one in commits:
+        tables, schema = log.state_of(one)
+        marking.kept.add(one)
+        marking.live.names.add(schema.location)
+        _add(marking, tables.values(), erased)
+
+
+def _add(marking: Marking, entries: Iterable[TableEntry], erased: frozenset[str]) -> None:
+    """Tables that were dropped with their history have none."""
+    for entry in entries:
+        if entry.location not in erased:
+            marking.add_entry(entry)
+
+
+def _merge_bases(logs: list[tuple[State, Log]]) -> Iterator[tuple[Log, str]]:
+    """Commits below two heads of which no child is below the same heads: all pairwise bases.
+
+    One pass for all heads together; a superset of what merges can ask for.
+    """
+    if len(logs) < 2:
+        return
+    known: dict[str, Commit] = {}
+    below: dict[str, int] = {}
+    for place, (state, log) in enumerate(logs):
+        known |= log.ancestors(state.head.commit_id)
+        below[state.head.commit_id] = below.get(state.head.commit_id, 0) | 1 << place
+    shared = dict.fromkeys(known, True)
+    for one in in_order(known.values()):
+        reach = below.get(one.id, 0)
+        for parent in one.parents:
+            below[parent] = below.get(parent, 0) | reach
+    for one in known.values():
+        for parent in one.parents:
+            if below[parent] == below[one.id]:
+                shared[parent] = False
+    for at, alone in shared.items():
+        reach = below[at]
+        if alone and reach & (reach - 1):
+            yield logs[reach.bit_length() - 1][1], at

@@ -1,0 +1,54 @@
+"""Removes what a sweep names, in an order in which a reader never sees half of a thing.
+
+Versions go before what they name, data files before the blobs beside them, so that who still looks
+finds a version gone instead of rows missing. Removing twice is the same as once.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+
+from omnigraph.errors import StorageError
+from omnigraph.storage.store import Store
+
+from .survey import kind_of, version_number
+
+_log = logging.getLogger("omnigraph")
+_AT_ONCE = 8  # requests; a disk gains nothing from more than one
+_RANKS = {"_versions": 0, "data": 1, "_deletions": 2, "_indices": 3, "_transactions": 5}
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """The order of removal: ranks first, old versions before newer ones.
+
+    >>> in_order(["nodes/t/data/a/1.blob", "nodes/t/data/a.lance", "nodes/t/_versions/d7.manifest"])
+    ['nodes/t/_versions/d7.manifest', 'nodes/t/data/a.lance', 'nodes/t/data/a/1.blob']
+    """
+    return sorted(names, key=lambda name: (_rank(name), version_number(name) or 0, name))
+
+
+def _rank(name: str) -> int:
+    blob = kind_of(name) == "data" and name.endswith(".blob")
+    return 4 if blob else _RANKS.get(kind_of(name), 6)
+
+
+def remove(store: Store, names: Sequence[str], told: Callable[[str, str | None], None]) -> None:
+    """Remove files rank by rank; `told` hears of each, with the error if it could not go."""
+
+    def one(name: str) -> None:
+        try:
+            store.objects.remove(name)
+        except (StorageError, OSError) as error:
+            _log.warning("cleanup could not remove %s: %s", name, error)
+            told(name, getattr(error, "message", None) or str(error))
+        else:
+            told(name, None)
+
+    for _, group in groupby(names, _rank):
+        if store.root.local:
+            for name in group:
+                one(name)
+        else:
+            with ThreadPoolExecutor(_AT_ONCE, "sweep") as pool:
+                list(pool.map(one, group))

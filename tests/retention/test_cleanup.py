@@ -1,0 +1,265 @@
+"""Cleanup of a quiet graph: what stays, what goes, and that nothing unreachable is left."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from omnigraph.errors import ConcurrentCommit, Conflict, HistoryReclaimed, InputError
+from omnigraph.history.branches import create_branch, delete_branch, open_line
+from omnigraph.history.line import Line
+from omnigraph.history.log import Log
+from omnigraph.history.recover import recover
+from omnigraph.history.retention.collect import cleanup, preview
+from omnigraph.history.retention.policy import Policy, policy_of
+from omnigraph.history.snapshot import snapshot
+from omnigraph.history.tags import create_tag, delete_tag, open_tag
+from omnigraph.storage.store import Store, open_store
+from tests.rig.invariants import files
+from tests.rig.writes import (
+    PERSON,
+    TABLES,
+    append,
+    check_invariants,
+    delete,
+    init_small,
+    overwrite,
+    read_branch,
+    read_graph,
+    read_rows,
+    rewrite,
+    update,
+    write,
+)
+
+NOW = timedelta()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return init_small(tmp_path / "g")
+
+
+def main_of(store: Store) -> Line:
+    return open_line(store, "main")
+
+
+def fresh(store: Store) -> Store:
+    return open_store(store.root.uri)
+
+
+def keep(count: int) -> Policy:
+    """Keep so many commits, with no grace."""
+    return Policy(keep=count, grace=NOW)
+
+
+def commits(line: Line) -> list[str]:
+    state = line.refresh().state
+    found = Log(line.store, state).first_parents(state.head.commit_id)
+    return [one.id for one in found]
+
+
+def fill(line: Line, count: int, start: int = 0) -> None:
+    for n in range(start, start + count):
+        write(line, append({f"p{n}": n}), TABLES)
+        if n % 3 == 2:
+            write(line, update({f"p{n}": 100 + n}))
+        if n % 4 == 3:
+            write(line, delete([f"p{n - 1}"]))
+
+
+def readable(store: Store, line: Line) -> Iterator[bool]:
+    for one in commits(line):
+        try:
+            shown = snapshot(line.store, line, one)
+            yield all(shown.table(key).dataset.count_rows() >= 0 for key in shown.tables)
+        except HistoryReclaimed:
+            yield False
+
+
+def test_the_newest_commits_stay_readable_and_the_rest_goes(store: Store) -> None:
+    line = main_of(store)
+    fill(line, 8)
+    shown = {one: read_branch(line, one) for one in commits(line)[:3]}
+    report = cleanup(store, keep(3))
+    again = open_line(fresh(store), "main")
+    assert {one: read_branch(again, one) for one in commits(again)[:3]} == shown
+    assert list(readable(store, again)) == [True] * 3 + [False] * (len(commits(again)) - 4) + [
+        True
+    ]  # the first: empty tables
+    assert report.old_versions_removed > 0
+    assert not report.preview
+    assert not report.failed
+    check_invariants(store.root.path)
+
+
+def test_a_preview_touches_nothing_and_tells_what_would_go(store: Store) -> None:
+    fill(main_of(store), 4)
+    before = files(store)
+    told = preview(store, keep(1))
+    assert files(store) == before
+    done = cleanup(store, keep(1))
+    gone = sum(before.values()) - sum(files(store).values())
+    by_type = {one.type_key: one for one in done.datasets}
+    assert {one.type_key for one in told.datasets} <= by_type.keys()
+    for one in told.datasets:
+        if ":" in one.type_key:
+            assert one == by_type[one.type_key]
+    assert done.bytes_removed >= gone > 0
+
+
+def test_a_second_cleanup_finds_nothing(store: Store) -> None:
+    fill(main_of(store), 5)
+    cleanup(store, keep(2))
+    left = files(store)
+    report = cleanup(store, keep(2))
+    assert (report.datasets, files(store)) == ((), left)
+
+
+def test_what_branches_tags_and_merge_bases_need_stays(store: Store) -> None:
+    line = main_of(store)
+    fill(line, 3)
+    side = create_branch(store, "side", line)
+    base = commits(line)[0]
+    fill(line, 3, 10)
+    create_tag(store, "v1", line, commit_id=commits(line)[2])
+    tagged = read_branch(line, commits(line)[2])
+    fill(line, 3, 20)
+    write(side, append({"own": 1}))
+    at_base = read_branch(line, base)
+    before = read_graph(store.root.path)
+    cleanup(store, keep(1))
+    clean = fresh(store)
+    assert read_graph(clean.root.path) == before
+    shown = open_tag(clean, "v1")
+    assert {key: read_rows(clean, one) for key, one in shown.tables.items()} == tagged
+    assert read_branch(open_line(clean, "side"), base) == at_base
+    assert sum(readable(clean, open_line(clean, "main"))) == 4  # head, tag, merge base, the first
+
+
+def test_what_a_deleted_branch_and_tag_held_goes(store: Store) -> None:
+    line = main_of(store)
+    fill(line, 2)
+    cleanup(store, keep(1))
+    small = sum(files(store).values())
+    for _ in range(2):
+        side = create_branch(store, "side", line)
+        write(side, overwrite({f"x{n}": n for n in range(500)}))
+        create_tag(store, "v1", side)
+        cleanup(store, keep(1))
+        assert sum(files(store).values()) > small + 3000
+        delete_branch(store, "side")
+        delete_tag(store, "v1")
+        cleanup(store, keep(1))
+    left = files(store)
+    tables = {name: size for name, size in left.items() if name.startswith(("nodes", "edges"))}
+    named = read_branch(main_of(store))
+    assert named[PERSON]
+    assert sum(1 for name in tables if "/_versions/d" in name) == len(TABLES)
+    # Of each branch and tag the closing version stays, which is two files.
+    closed = [n for n in left if n.startswith("__branches") and "_transactions" not in n]
+    assert len(closed) == 4 * 2
+
+
+def test_files_that_nobody_names_go(store: Store) -> None:
+    from omnigraph.storage.table import open_table, stage_append
+    from tests.rig.writes import shaped
+
+    line = main_of(store)
+    fill(line, 2)
+    cleanup(store, keep(1))
+    clean = files(store)
+    entry = line.refresh().state.tables[PERSON]
+    table = open_table(store, entry.location, entry.lance_version)
+    staged = stage_append(store, table, shaped(table, {"lost": 1}))
+    store.objects.create_bytes("_commits/garbage", b"x")
+    store.objects.create_bytes("_schemas/garbage", b"x")
+    place = Path(store.root.path)
+    (place / entry.location / "data" / "y.blob").write_bytes(b"1")
+    assert cleanup(store, Policy(keep=1)).datasets == ()  # too young
+    report = cleanup(store, keep(1))
+    now = files(store)
+    assert not set(staged.files) & now.keys()
+    assert {
+        name for name in now if name.startswith(("nodes", "edges", "_commits", "_schemas"))
+    } == {name for name in clean if name.startswith(("nodes", "edges", "_commits", "_schemas"))}
+    assert {one.type_key for one in report.datasets} >= {PERSON, "_commits", "_schemas"}
+
+
+def test_commits_that_are_young_stay(store: Store) -> None:
+    line = main_of(store)
+    fill(line, 4)
+    count = len(commits(line))
+    cleanup(store, Policy(keep=1, older_than=timedelta(days=7), grace=NOW))
+    cleanup(store, Policy(keep=1))
+    cleanup(store, Policy(older_than=timedelta(days=7), grace=NOW))
+    assert list(readable(store, open_line(fresh(store), "main"))) == [True] * count
+    cleanup(store, Policy(older_than=NOW, grace=NOW))
+    assert sum(readable(store, open_line(fresh(store), "main"))) == 2  # and the first, of nothing
+
+
+def test_merged_fragments_and_maintenance_are_like_other_commits(store: Store) -> None:
+    line = main_of(store)
+    fill(line, 6)
+    write(line, rewrite(), TABLES)
+    before = read_graph(store.root.path)
+    cleanup(store, keep(1))
+    assert read_graph(store.root.path) == before
+    held = [name for name in files(store) if "/data/" in name and name.startswith("nodes")]
+    assert len(held) == 2  # one fragment of each type
+    write(line, append({"more": 1}), TABLES)
+    check_invariants(store.root.path)
+
+
+def test_handles_that_were_open_go_on(store: Store) -> None:
+    line = main_of(store)
+    fill(line, 3)
+    other = Line(fresh(store), "main", "main")
+    other.refresh()
+    fill(line, 3, 10)
+    cleanup(store, keep(1))
+    cleanup(store, keep(1))
+    assert write(other, append({"late": 1}), TABLES) is not None
+    assert write(line, append({"later": 1}), TABLES) is not None
+    check_invariants(store.root.path)
+
+
+def test_a_policy_is_asked_for() -> None:
+    with pytest.raises(InputError, match="cleanup needs to know what to keep") as caught:
+        policy_of()
+    assert "keep=10" in (caught.value.hint or "")
+    for keep_, older in ((-1, None), (True, None), (None, "7x"), (None, "-3d"), (None, -1)):
+        with pytest.raises(InputError):
+            policy_of(keep_, older)
+    assert policy_of(older_than="90").older_than == timedelta(seconds=90)
+    assert policy_of(older_than="2w").older_than == timedelta(weeks=2)
+
+
+def test_something_unreadable_stops_the_run(store: Store) -> None:
+    line = main_of(store)
+    fill(line, 3)
+    side = create_branch(store, "side", line)
+    write(side, append({"own": 1}))
+    entry = side.refresh().state.tables[PERSON]
+    place = Path(store.root.path)
+    (place / entry.location / "_versions" / f"d{entry.lance_version}.manifest").write_bytes(b"")
+    before = files(store)
+    with pytest.raises(Conflict, match=r"branch 'side' cannot be read .*nothing was removed"):
+        cleanup(fresh(store), keep(1))
+    assert files(store) == before
+    delete_branch(fresh(store), "side")
+    assert not cleanup(fresh(store), keep(1)).failed
+
+
+def test_two_collectors_do_not_work_at_once(store: Store) -> None:
+    from omnigraph.history.retention.claim import NAME
+
+    fill(main_of(store), 2)
+    store.objects.create_json(NAME, {"run": "another"})
+    with pytest.raises(ConcurrentCommit, match="another cleanup is at work"):
+        cleanup(store, keep(1))
+    store.objects.remove(NAME)
+    cleanup(store, keep(1))
+    assert store.objects.list("__gc") == []
+    assert recover(store) == []
