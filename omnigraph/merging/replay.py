@@ -9,23 +9,26 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from omnigraph.errors import InputError, MergeConflict, PreconditionFailed, ReadSetConflict
+import pyarrow as pa
+
+from omnigraph.errors import InputError, MergeConflict, PreconditionFailed
 from omnigraph.history.bases import Frame
 from omnigraph.history.commit import Commit
 from omnigraph.history.diff import snapshot_of
 from omnigraph.history.line import Line
-from omnigraph.history.long import publish_long
-from omnigraph.history.plan import PublishPlan, SameHead, WriteTxn
+from omnigraph.history.manifest import Opened
+from omnigraph.history.plan import HeadWas, PublishPlan, SameAnswer, SameSchema, WriteTxn
+from omnigraph.history.publish import publish
 from omnigraph.history.schemas import schemas_agree, schemas_differ
 from omnigraph.history.snapshot import Snapshot, of_state
 from omnigraph.ingest.stage import stage_tables
-from omnigraph.rules.delta import Delta
+from omnigraph.rules.delta import TableDelta
+from omnigraph.storage.find import find
 
 from .merge import Merged, Request, details
 from .strategy import checked, settle
 from .work import Decisions, Work
 
-_ATTEMPTS = 12  # lost races after which it is told
 Way = Literal["revert", "cherry_pick"]
 _HINTS: dict[Way, str] = {
     "revert": "entities were changed since: look at them with dry_run=True (--dry-run); 'theirs'"
@@ -47,45 +50,72 @@ def replay(
 ) -> Merged:
     """Bring the changes of the commit that `shown` shows to a branch, or take them back there.
 
-    `mainline` says which parent of a merge counts, the first by default. A branch that moved
+    `mainline` says which parent of a merge counts, the first by default. A branch that moves
     meanwhile is looked at again. Raises `MergeConflict` with every conflict, unless it is a dry
     run.
     """
-    for attempt in range(1, _ATTEMPTS):
-        try:
-            return _once(way, target, shown, asked, mainline)
-        except ReadSetConflict as error:
-            if error.member != "graph_head":
-                raise
-            target.pause(attempt)
-    return _once(way, target, shown, asked, mainline)
-
-
-def _once(way: Way, target: Line, shown: Snapshot, asked: Request, mainline: int | None) -> Merged:
-    frame = _frame(way, target, shown, mainline)
-    if asked.if_commit is not None and frame.ours.commit_id != asked.if_commit:
-        actual = frame.ours.commit_id
-        raise PreconditionFailed(branch=target.name, expected=asked.if_commit, actual=actual)
-    checked(asked.strategy, [key.partition(":")[2] for key in frame.ours.tables])
-    judged, taken = settle(_Rewrite(frame, asked.options), asked.strategy)
-    found = Merged(frame, "merged", judged=judged, resolved=taken)
-    if judged.found:
-        if asked.dry_run:
-            return replace(found, outcome="conflict")
-        raise MergeConflict(conflicts=found.conflicts, hint=_HINTS[way])
-    if all(one.empty for one in judged.delta.tables.values()):
-        return replace(found, outcome="already_up_to_date")
+    parent = _before(shown, mainline)
+    base, theirs = (parent, shown) if way == "cherry_pick" else (shown, parent)
+    label = shown.commit_id if way == "cherry_pick" else f"before {shown.commit_id}"
+    theirs = replace(theirs, branch=label)
     if asked.dry_run:
-        return found
+        return _judged(target, target.refresh(), base, theirs, asked)
     told = {"commit": shown.commit_id, **({"mainline": mainline} if mainline else {})}
-    told |= details(asked, resolved=taken)
-    return replace(found, commit=_land(way, frame, judged.delta, asked, told))
+    last: list[Merged] = []
+
+    def prepare(txn: WriteTxn) -> PublishPlan | None:
+        found = _judged(target, txn.base, base, theirs, asked)
+        last[:] = [found]
+        return _planned(way, found, txn, told | details(asked, resolved=found.resolved))
+
+    conditions = () if asked.if_commit is None else (HeadWas(asked.if_commit),)
+    commit = publish(target, prepare, asked.signature, conditions)
+    return replace(last[0], commit=commit)
 
 
-def _frame(way: Way, target: Line, shown: Snapshot, mainline: int | None) -> Frame:
-    """The three states: of the branch, of the commit, and of its parent."""
-    opened = target.refresh()
+def _judged(
+    target: Line, opened: Opened, base: Snapshot, theirs: Snapshot, asked: Request
+) -> Merged:
+    """What the changes would do to one state of the branch."""
     ours = of_state(target.store, target, opened)
+    if asked.if_commit is not None and ours.commit_id != asked.if_commit:
+        expected, actual = asked.if_commit, ours.commit_id
+        raise PreconditionFailed(branch=target.name, expected=expected, actual=actual)
+    if not schemas_agree(theirs.schema, ours.schema):
+        raise schemas_differ(f"commit {theirs.commit_id}", target.name)
+    checked(asked.strategy, [key.partition(":")[2] for key in ours.tables])
+    frame = Frame(None, target, opened, ours, theirs, (base,), "merged", {})
+    judged, resolved = settle(_Rewrite(frame, asked.options), asked.strategy)
+    found = Merged(frame, "merged", judged=judged, resolved=resolved)
+    if judged.found:
+        return replace(found, outcome="conflict")
+    empty = all(one.empty for one in judged.delta.tables.values())
+    return replace(found, outcome="already_up_to_date") if empty else found
+
+
+def _planned(way: Way, found: Merged, txn: WriteTxn, told: Mapping[str, Any]) -> PublishPlan | None:
+    """The plan of judged changes; what was compared must be so where it lands."""
+    if found.outcome == "conflict":
+        raise MergeConflict(conflicts=found.conflicts, hint=_HINTS[way])
+    if found.outcome == "already_up_to_date" or found.judged is None:
+        return None
+    delta, read = found.judged.delta, found.judged.requirements
+    compared = tuple(_as_compared(txn, one) for one in delta.tables.values())
+    schema = SameSchema(txn.base.state.schema.hash)
+    requirements = (schema, *read, *compared)
+    return PublishPlan(way, stage_tables(txn, delta), requirements, details=told)
+
+
+def _as_compared(txn: WriteTxn, one: TableDelta) -> SameAnswer:
+    """The rows that were compared, as the branch has them."""
+    table, entry = txn.table(one.key), txn.base.state.tables[one.key]
+    ids = pa.concat_arrays([one.ids, one.removed_ids])
+    rows = find(table, {"id": ids}, table.schema.names)
+    return SameAnswer(one.key, entry.content_id, (("id", ids),), rows)
+
+
+def _before(shown: Snapshot, mainline: int | None) -> Snapshot:
+    """The parent that a commit is compared with."""
     commit = shown.commit
     parent = snapshot_of(shown, shown.log, _parent(commit, mainline))
     if parent.schema_row.hash != shown.schema_row.hash:
@@ -94,12 +124,7 @@ def _frame(way: Way, target: Line, shown: Snapshot, mainline: int | None) -> Fra
             reason="only changes of data can be repeated or taken back",
             hint="apply the schema that you want: `omnigraph schema apply`",
         )
-    if not schemas_agree(shown.schema, ours.schema):
-        raise schemas_differ(f"commit {commit.id}", target.name)
-    before, after = f"before {commit.id}", commit.id
-    base, theirs = (parent, shown) if way == "cherry_pick" else (shown, parent)
-    named = replace(theirs, branch=after if way == "cherry_pick" else before)
-    return Frame(None, target, opened, ours, named, (base,), "merged", {})
+    return parent
 
 
 def _parent(commit: Commit, mainline: int | None) -> str:
@@ -113,15 +138,3 @@ def _parent(commit: Commit, mainline: int | None) -> str:
             reason=f"it has {len(commit.parents)}; the first is 1",
         )
     return commit.parents[mainline - 1]
-
-
-def _land(
-    way: Way, frame: Frame, delta: Delta, asked: Request, told: Mapping[str, Any]
-) -> Commit | None:
-    def stage(txn: WriteTxn) -> PublishPlan:
-        SameHead(frame.ours.commit_id).check(txn)
-        requirements = (SameHead(frame.ours.commit_id),)
-        return PublishPlan(way, stage_tables(txn, delta), requirements, details=told)
-
-    facts = {"source_commit": told["commit"]}
-    return publish_long(frame.target, way, stage, asked.signature, tuple(delta.tables), facts)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from omnigraph.history.bases import Frame
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.diff import diff_table, former_key, no_changes
-from omnigraph.history.plan import WriteTxn
+from omnigraph.history.plan import Requirement, WriteTxn
 from omnigraph.rules.check import check, type_named
 from omnigraph.rules.delta import FRESH, UNKNOWN, Delta, TableDelta
 from omnigraph.rules.lookup import Committed
@@ -49,6 +49,7 @@ class Judged:
     adopted: Mapping[str, TableEntry]
     parallel: tuple[Parallel, ...] = ()
     merged_properties: int = 0
+    requirements: tuple[Requirement, ...] = ()  # what the rules read of the target
 
 
 class Work:
@@ -92,7 +93,8 @@ class Work:
         left = {key: one for key, one in delta.tables.items() if key not in adopted}
         combined = sum(self.sides(key).combined_properties for key in self.touched())
         order = sorted(found, key=lambda one: one.order)
-        return Judged(tuple(order), replace(delta, tables=left), adopted, parallel, combined)
+        delta, read = replace(delta, tables=left), tuple(lookup.requirements)
+        return Judged(tuple(order), delta, adopted, parallel, combined, read)
 
     def entry_of(self, key: str) -> TableEntry:
         """A table of what is merged as the target will name it."""
