@@ -12,6 +12,7 @@ PAGES = (
     "README.md",
     "docs/tutorial/README.md",
     "docs/how-to/README.md",
+    "docs/how-to/follow-changes.md",
     "docs/reference/json.md",
     "docs/reference/python.md",
 )
