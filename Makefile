@@ -6,7 +6,7 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS  := 2
 
-.PHONY: help setup demo test test-full check bench bench-peers bench-pipeline docs dist tables clean
+.PHONY: help setup demo test test-full check bench bench-peers bench-pipeline bench-merge docs dist tables clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,11 @@ PAPERS := 20000
 
 bench-pipeline: $(READY) ## Loads and exports on Spark beside plain Spark; PAPERS=1000000 for ten million edges
 	$(BIN)/python -m bench.pipeline --papers $(PAPERS)
+
+MERGE :=
+
+bench-merge: $(READY) ## What merges cost beside the size of their target; MERGE=--whole for ten million rows
+	$(BIN)/python -m bench.merge $(MERGE)
 
 docs: $(READY) ## Regenerate the reference pages and check every link
 	$(BIN)/python scripts/make_docs.py
