@@ -59,12 +59,13 @@ _IDS = {
 }
 STRATEGIES = ("none", "none", "ours", "theirs", "rows", "values", "wrong", "property", "collapse")
 _KINDS = (
-    *("put",) * 12,
+    *("put",) * 14,
     *("cut",) * 4,
-    *("fork",) * 5,
-    *("merge",) * 13,
+    *("fork",) * 3,
+    *("merge",) * 12,
     *("drop", "rewrite", "rewrite", "reopen", "fault", "fault", "diff", "at"),
 )
+_BEGIN = ("fork", "put", "put")  # what every program begins with
 
 
 class Author:
@@ -76,10 +77,10 @@ class Author:
         self.count = 0
 
     def program(self, size: int) -> Program:
-        """So many steps; the first two make a branch and write to it."""
+        """So many steps; with the first ones two branches go apart."""
         steps: list[Step] = []
-        for at in range(size):
-            step = self._fork() if at == 0 else self._step(self.dice.choice(_KINDS))
+        for kind in (*_BEGIN, *self.dice.choices(_KINDS, k=size))[:size]:
+            step = self._step(kind)
             steps.append(step)
             self._imagine(step)
         return tuple(steps)
@@ -87,7 +88,12 @@ class Author:
     def _step(self, kind: str) -> Step:
         if kind == "fault":
             inner = self._step(self.dice.choice(("put", "cut", "merge", "merge", "fork", "drop")))
-            return "fault", self.dice.randint(1, 9), self.dice.choice(("before", "after")), inner
+            return (
+                "fault",
+                self.dice.randint(1, _EFFECTS[inner[0]]),
+                self.dice.choice(("before", "after")),
+                inner,
+            )
         return getattr(self, f"_{kind}")()  # type: ignore[no-any-return]
 
     def _branch(self) -> str:
@@ -99,9 +105,12 @@ class Author:
         return "fork", self._branch(), name, past
 
     def _merge(self) -> Step:
-        source, target = self._branch(), self._branch()
-        if source == target and len(self.model.heads) > 1:
-            return self._merge()
+        """Seldom one that was done already."""
+        for _ in range(6):
+            source, target = self._branch(), self._branch()
+            known = self.model.ancestors(self.model.heads[target])
+            if self.model.heads[source] not in known or self.dice.random() < 0.05:
+                break
         return "merge", source, target, self.dice.choice(STRATEGIES)
 
     def _drop(self) -> Step:
@@ -160,6 +169,7 @@ class Author:
         play(self.model, step, f"c{self.count:02d}")
 
 
+_EFFECTS = {"put": 6, "cut": 6, "merge": 9, "fork": 4, "drop": 4}  # about how many each has
 _SCORES = (None, 0.0, -0.0, 1.5)
 
 

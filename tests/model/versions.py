@@ -59,13 +59,19 @@ class Commit:
 
 @dataclass(frozen=True)
 class Merge:
-    """What a merge does: the graph it makes, or the conflicts; equal edges that both added."""
+    """What a merge does: the graph it makes, or the conflicts; equal edges that both added.
+
+    `combined` counts values put together, `bases` the best common ancestors, `doubtful` entities
+    about which these contradict each other.
+    """
 
     outcome: str
     graph: Graph
     conflicts: tuple[Conflict, ...] = ()
     parallel: tuple[tuple[str, str, str], ...] = ()
     combined: int = 0
+    bases: int = 1
+    doubtful: int = 0
 
 
 def bits(row: Row | None) -> Any:
@@ -263,7 +269,8 @@ class _Work:
             if len(self.decided) == before:
                 break
         outcome = "conflict" if conflicts else "merged"
-        return Merge(outcome, graph, conflicts, self.parallel, self.combined)
+        many, doubtful = len(self.bases), len(self.doubtful)
+        return Merge(outcome, graph, conflicts, self.parallel, self.combined, many, doubtful)
 
     def _decide(self, one: Conflict, answer: Answer) -> None:
         if answer is None:
