@@ -41,7 +41,7 @@ def _case(block: str) -> Case:
 def rows_of(graph: Graph, **options: Any) -> Rows:
     """Everything a graph holds, by type and id; nulls are left out."""
     found: Rows = {}
-    for line in b"".join(graph.export(**options)).splitlines():  # type: ignore[arg-type]
+    for line in b"".join(graph.export(**options)).splitlines():
         record = json.loads(line)
         kind = "edge" if "edge" in record else "node"
         key = f"{kind}:{record.get('edge') or record['type']}"
