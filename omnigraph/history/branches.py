@@ -19,25 +19,23 @@ from omnigraph.errors import (
     NotFound,
 )
 from omnigraph.storage import layout
-from omnigraph.storage.cell import LostSwap, UnsureSwap, UnsyncedError
-from omnigraph.storage.failures import reported, storage_failure, undecided
+from omnigraph.storage.cell import UnsyncedError
+from omnigraph.storage.failures import reported, undecided
 from omnigraph.storage.store import Store
 from omnigraph.storage.torn import TornError
 
 from . import intent as intents
 from . import names, refs
-from .doubt import Doubt, refusal
+from .closing import close as _close
 from .intent import Intent
 from .line import Line, ReplacedError, line_of
 from .log import Log
 from .manifest import (
     Opened,
     create_manifest,
-    is_newest,
     manifest_exists,
     read_manifest,
     secure,
-    swap_state,
 )
 from .mend import set_torn_aside
 from .refs import Ref
@@ -45,7 +43,6 @@ from .retention.condemned import check_kept, check_unlisted
 from .schemas import dropped_for_good, erased_by
 from .state import Head, State
 
-_CLOSING_ATTEMPTS = 50
 _FORK_ATTEMPTS = 4
 _PARTS = ("json", "verdict")  # of an intent that is over as soon as its owner is
 TAG = "tag_create"
@@ -347,57 +344,3 @@ def close_ref(store: Store, ref: Ref, head: str | None = None) -> None:
         refs.release(store, ref)
     if already:
         raise refs.missing(ref.name, ref.place)
-
-
-def _close(store: Store, line: Line, head: str | None = None) -> bool:
-    """Publish the closing version; True when somebody else had done it."""
-    nonce = ids.nonce()
-    doubt = Doubt(f"the deletion of branch '{line.name}'")
-    with doubt.told(), line.turn(), reported("none"):
-        for _ in range(_CLOSING_ATTEMPTS):
-            base = line.reload()
-            if base.state.head.closed:
-                secure(base)
-                return base.state.head.nonce != nonce
-            doubt.seen(base)
-            if head is not None and base.state.head.commit_id != head:
-                raise BranchBusy(branch=line.name, reason=f"it has moved on from commit {head}")
-            if _swap_closed(line, base, base.state.closing(nonce), doubt):
-                return False
-        raise ConcurrentCommit(f"branch '{line.name}' was too busy to be deleted")
-
-
-def _swap_closed(line: Line, base: Opened, state: State, doubt: Doubt) -> bool:
-    """Swap, and look before saying anything; False means to look again, and to try again."""
-    try:
-        closed = swap_state(line.store, base, state)
-    except LostSwap:
-        doubt.add(base)  # perhaps to itself: a client tries again by itself
-        return False
-    except UnsureSwap as unsure:
-        return _ask(line, base, unsure, doubt)
-    doubt.add(base)
-    if not is_newest(closed):
-        return False
-    line.advance(closed)
-    return True
-
-
-def _ask(line: Line, base: Opened, unsure: UnsureSwap, doubt: Doubt) -> bool:
-    """After a swap without an answer: an interrupt and a refusing disk are told if it is not there.
-
-    Whether it is there, and whose it is, is seen by the next round.
-    """
-    cause, refused = unsure.__cause__, refusal(line.store, unsure)
-    if refused is None:
-        doubt.add(base)
-    with undecided():
-        newest = line.reload()
-    if newest.state.head.closed:
-        return False
-    doubt.seen(newest)
-    if cause is not None and not isinstance(cause, Exception):
-        raise cause
-    if refused is not None:
-        raise storage_failure(refused, effect="none") from refused
-    return False

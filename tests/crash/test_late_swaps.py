@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import BranchNotFound, InitializationIndeterminate, StorageError
-from omnigraph.history import branches
+from omnigraph.history import branches, closing
 from omnigraph.history import publish as publishing
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
 from omnigraph.history.manifest import Opened, read_manifest, swap_state
@@ -59,13 +59,13 @@ def on_its_way(monkeypatch: pytest.MonkeyPatch) -> list[Held]:
         return swap_state(store, base, state)
 
     monkeypatch.setattr(publishing, "swap_state", swap)
-    monkeypatch.setattr(branches, "swap_state", swap)
+    monkeypatch.setattr(closing, "swap_state", swap)
     return sent
 
 
 def then_fail(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     """Every later attempt fails before it sends anything."""
-    for module in (publishing, branches):
+    for module in (publishing, closing):
         real = vars(module)["swap_state"]
         tried: list[int] = []
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import AlreadyExists, BranchNotFound, ReadSetConflict
-from omnigraph.history import branches, intent, publish, refs
+from omnigraph.history import branches, closing, intent, publish, refs
 from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
 from omnigraph.history.line import Line
 from omnigraph.history.log import Log
@@ -343,7 +343,7 @@ def test_a_closing_that_loses_to_writers_goes_on(
             raise LostSwap
         return swap_state(*args)
 
-    monkeypatch.setattr(branches, "swap_state", losing)
+    monkeypatch.setattr(closing, "swap_state", losing)
     _delete(root)
     assert not lost
     assert "f" not in list_branches(open_store(str(root)))

@@ -1,0 +1,72 @@
+"""The closing version of a branch or tag: the last one, which nothing is ever published on.
+
+It stays for ever: a swap that was held back runs into it. Owns the attempts to publish it beside
+writers, and what is told when the store gave no answer.
+"""
+
+from omnigraph import ids
+from omnigraph.errors import BranchBusy, ConcurrentCommit
+from omnigraph.storage.cell import LostSwap, UnsureSwap
+from omnigraph.storage.failures import reported, storage_failure, undecided
+from omnigraph.storage.store import Store
+
+from .doubt import Doubt, refusal
+from .line import Line
+from .manifest import Opened, is_newest, secure, swap_state
+from .state import State
+
+_ATTEMPTS = 50
+
+
+def close(store: Store, line: Line, head: str | None = None) -> bool:
+    """Publish the closing version; True when somebody else had done it."""
+    nonce = ids.nonce()
+    doubt = Doubt(f"the deletion of branch '{line.name}'")
+    with doubt.told(), line.turn(), reported("none"):
+        for _ in range(_ATTEMPTS):
+            base = line.reload()
+            if base.state.head.closed:
+                secure(base)
+                return base.state.head.nonce != nonce
+            doubt.seen(base)
+            if head is not None and base.state.head.commit_id != head:
+                raise BranchBusy(branch=line.name, reason=f"it has moved on from commit {head}")
+            if _swap_closed(line, base, base.state.closing(nonce), doubt):
+                return False
+        raise ConcurrentCommit(f"branch '{line.name}' was too busy to be deleted")
+
+
+def _swap_closed(line: Line, base: Opened, state: State, doubt: Doubt) -> bool:
+    """Swap, and look before saying anything; False means to look again, and to try again."""
+    try:
+        closed = swap_state(line.store, base, state)
+    except LostSwap:
+        doubt.add(base)  # perhaps to itself: a client tries again by itself
+        return False
+    except UnsureSwap as unsure:
+        return _ask(line, base, unsure, doubt)
+    doubt.add(base)
+    if not is_newest(closed):
+        return False
+    line.advance(closed)
+    return True
+
+
+def _ask(line: Line, base: Opened, unsure: UnsureSwap, doubt: Doubt) -> bool:
+    """After a swap without an answer: an interrupt and a refusing disk are told if it is not there.
+
+    Whether it is there, and whose it is, is seen by the next round.
+    """
+    cause, refused = unsure.__cause__, refusal(line.store, unsure)
+    if refused is None:
+        doubt.add(base)
+    with undecided():
+        newest = line.reload()
+    if newest.state.head.closed:
+        return False
+    doubt.seen(newest)
+    if cause is not None and not isinstance(cause, Exception):
+        raise cause
+    if refused is not None:
+        raise storage_failure(refused, effect="none") from refused
+    return False
