@@ -1,0 +1,148 @@
+"""Whatever names a moment leads to it, and nothing else does."""
+
+import pickle
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from omnigraph import Graph
+from omnigraph.errors import (
+    AlreadyExists,
+    InputError,
+    NotFound,
+    OmnigraphError,
+    ReadOnlyError,
+    SnapshotNotFound,
+)
+from tests.travel.conftest import START
+
+
+def ages(graph: Graph) -> dict[str, int]:
+    """The people that a handle shows."""
+    return {one["name"]: one["age"] for one in graph.nodes("Person").result().to_dicts()}
+
+
+FIRST, OLDER, NOW = {"ada": 1, "bob": 2}, {"ada": 1, "bob": 3}, {"ada": 9, "bob": 3}
+
+
+POINTS: list[tuple[Any, dict[str, int]]] = [
+    ("HEAD", NOW),
+    ("main", NOW),
+    ("HEAD~", OLDER),
+    ("HEAD~1", OLDER),
+    ("main~2", OLDER),
+    ("HEAD~3", FIRST),
+    ("HEAD~4", {}),
+    ("v1", FIRST),
+    (" v1 ", FIRST),
+    ("v1~1", {}),
+    ("review", FIRST),
+    ("review~1", FIRST),
+    ("review~2", {}),
+    (2, FIRST),
+    ("2", FIRST),
+    ("manifest:main:v2", FIRST),
+    ("2030-01-02T00:00:00Z", FIRST),
+    ("2030-01-01T23:59:59.999999Z", {}),
+    (START + timedelta(days=3), OLDER),
+    (timedelta(days=1), OLDER),
+    (timedelta(0), NOW),
+]
+WRONG: list[tuple[Any, type[OmnigraphError]]] = [
+    ("HEAD~9", SnapshotNotFound),
+    ("v1~5", SnapshotNotFound),
+    ("HEAD~x", InputError),
+    ("HEAD~1~1", InputError),
+    ("HEAD~-1", InputError),
+    ("", InputError),
+    ("~2", InputError),
+    ("nothing", InputError),
+    ("no such name", InputError),
+    ("77", SnapshotNotFound),
+    (77, SnapshotNotFound),
+    ("2029-12-31T00:00:00Z", SnapshotNotFound),
+    ("2030-01-02T00:00:00", InputError),
+    ("01ARZ3NDEKTSV4RRFFQ69G5FAV", SnapshotNotFound),
+]
+
+
+def test_a_point_shows_what_was_there(graph: Graph) -> None:
+    for point, people in POINTS:
+        assert ages(graph.at(point)) == people, point
+
+
+def test_what_names_nothing_is_refused(graph: Graph) -> None:
+    for point, error in WRONG:
+        with pytest.raises(error):
+            graph.at(point)
+
+
+def test_steps_back_count_from_what_a_handle_shows(graph: Graph) -> None:
+    past = graph.at("HEAD~1")
+    assert past.at("HEAD").head == past.head
+    assert past.at("HEAD~1").head == graph.at("HEAD~2").head
+    assert graph.commit("HEAD~1") == past.head
+    assert graph.commit("v1") == graph.at("v1").head
+    assert graph.commit(past.head.id) == past.head
+
+
+def test_a_tag_stays_when_its_branch_goes(graph: Graph) -> None:
+    review = graph.checkout("review")
+    review.insert("Person", {"name": "cy", "age": 5}, message="only here")
+    made = review.tag("kept", message="for later")
+    graph.branches.delete("review")
+    assert (made.commit_id, made.branch, made.actor) == (review.head.id, "review", "ann")
+    assert [(one.name, one.message) for one in graph.tags()] == [
+        ("kept", "for later"),
+        ("v1", None),
+    ]
+    assert ages(graph.at("kept")) == FIRST | {"cy": 5}
+    # The commit is found by its id, too, and a handle on it goes to other processes.
+    assert ages(graph.at(made.commit_id)) == FIRST | {"cy": 5}
+    assert graph.commit(made.commit_id).message == "only here"
+    assert ages(pickle.loads(pickle.dumps(graph.at("kept")))) == FIRST | {"cy": 5}
+    assert len(graph.diff("kept", "v1")) == 2
+
+
+def test_a_tag_comes_before_a_branch_of_its_name(graph: Graph) -> None:
+    graph.branches.create("v1").insert("Person", {"name": "cy", "age": 5})
+    assert ages(graph.at("v1")) == FIRST
+    assert ages(graph.checkout("v1")) == NOW | {"cy": 5}
+    assert graph.diff("v1", "v1").summary()["inserts"] == 0
+
+
+def test_tags_are_taken_once_and_taken_away(graph: Graph) -> None:
+    with pytest.raises(AlreadyExists):
+        graph.tag("v1")
+    with pytest.raises(InputError):
+        graph.tag("no blanks")
+    graph.tag("v2", "HEAD~1")
+    assert ages(graph.at("v2")) == OLDER
+    graph.at("HEAD~3").tag("v3")
+    assert ages(graph.at("v3")) == FIRST
+    graph.untag("v1")
+    with pytest.raises(InputError):
+        graph.at("v1")
+    with pytest.raises(NotFound):
+        graph.untag("v1")
+    assert [one.name for one in graph.tags()] == ["v2", "v3"]
+    graph.tag("v1")
+    assert ages(graph.at("v1")) == NOW
+
+
+def test_the_past_is_only_read(graph: Graph) -> None:
+    past = graph.at("v1")
+    for write in (
+        lambda: past.insert("Person", {"name": "x"}),
+        lambda: past.merge("review"),
+        lambda: past.revert("HEAD"),
+        lambda: past.cherry_pick("review"),
+        lambda: past.untag("v1"),
+        lambda: past.branches.rename("review", "x"),
+    ):
+        with pytest.raises(ReadOnlyError):
+            write()
+    with graph.pin() as pinned:
+        graph.insert("Person", {"name": "new", "age": 1})
+        assert ages(pinned) == NOW

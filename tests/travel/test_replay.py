@@ -1,0 +1,194 @@
+"""Revert and cherry-pick: one commit taken back, or made again; everything since stays."""
+
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import omnigraph
+from omnigraph import Graph
+from omnigraph.errors import InputError, MergeConflict, PreconditionFailed
+from omnigraph.testing import graph as temporary
+from tests.travel.conftest import SCHEMA
+
+
+def lines(graph: Graph) -> list[bytes]:
+    """Everything that a handle shows."""
+    return sorted(graph.export())
+
+
+def test_a_commit_is_taken_back_and_what_came_since_stays(graph: Graph) -> None:
+    done = graph.revert("HEAD~2")  # bob is older
+    assert done.outcome == "merged"
+    assert done.commit is not None
+    assert (done.commit.operation, done.commit.message) == ("revert", 'Revert "older"')
+    assert done.commit.parents == (graph.log()[1].id,)
+    assert done.commit.details == {"commit": graph.commit("HEAD~3").id}
+    assert done.stats["updates"] == 1
+    assert {one["name"]: one["age"] for one in graph.nodes("Person").result()} == {
+        "ada": 9,
+        "bob": 2,
+    }
+    assert graph.revert("HEAD~3").outcome == "already_up_to_date"
+    again = graph.revert("HEAD", message="on second thoughts", actor="bob")
+    assert again.commit is not None
+    assert (again.commit.message, again.commit.actor) == ("on second thoughts", "bob")
+    assert not graph.diff("HEAD~2")
+
+
+def test_what_was_changed_again_is_a_conflict(graph: Graph) -> None:
+    graph.update("Person", where="name = 'bob'", set={"age": 30}, message="again")
+    head = graph.head.id
+    with pytest.raises(MergeConflict) as caught:
+        graph.revert("HEAD~3")
+    (one,) = caught.value.conflicts
+    assert (one.kind, one.entity_id, one.changed) == ("divergent_update", "bob", ("age",))
+    assert [image and image["age"] for image in (one.base, one.ours, one.theirs)] == [3, 30, 2]
+    assert "before the commit" in (caught.value.hint or "")
+    preview = graph.revert("HEAD~3", dry_run=True)
+    assert (preview.outcome, preview.conflicts) == ("conflict", (one,))
+    assert graph.refresh().head.id == head
+    graph.revert("HEAD~3", strategy="theirs")
+    assert graph["Person", "bob"].properties["age"] == 2
+
+
+def test_taking_back_an_insert_that_is_used_is_a_conflict(empty: Graph) -> None:
+    empty.insert("Person", {"name": "ada"})
+    empty.insert("Person", {"name": "bob"}, message="bob")
+    empty.connect_nodes("Knows", [("ada", "bob")])
+    with pytest.raises(MergeConflict) as caught:
+        empty.revert("HEAD~1")
+    assert [one.kind for one in caught.value.conflicts] == ["orphan_edge"]
+    empty.revert("HEAD~1", strategy="theirs")  # the edge goes with its node
+    assert empty.nodes("Person").ids() == ["ada"]
+    assert empty.edges("Knows").result().to_dicts() == []
+
+
+def test_taking_back_a_deletion_brings_edges_along(empty: Graph) -> None:
+    empty.insert("Person", {"name": "ada", "photo": b"x" * 100}, {"name": "bob"})
+    empty.connect_nodes("Knows", [("ada", "bob", {"since": 1})])
+    before = lines(empty)
+    empty.delete("Person", where="name = 'ada'")
+    empty.revert("HEAD")
+    assert lines(empty) == before
+    assert not empty.diff("HEAD~2")
+
+
+def test_a_merge_is_taken_back_relative_to_a_parent(graph: Graph) -> None:
+    merged = graph.commit("HEAD~1")
+    graph.revert("HEAD")
+    graph.revert(merged.id)
+    assert not graph.diff(merged.parents[0])
+    graph.revert("HEAD")
+    graph.revert(merged.id, mainline=2)
+    assert not graph.diff(merged.parents[1])
+    for mainline in (0, 3):
+        with pytest.raises(InputError):
+            graph.revert(merged.id, mainline=mainline)
+
+
+def test_what_cannot_be_taken_back(graph: Graph) -> None:
+    first = graph.log()[-1]
+    with pytest.raises(InputError, match="made the graph"):
+        graph.revert(first.id)
+    head = graph.head.id
+    with pytest.raises(PreconditionFailed):
+        graph.revert("HEAD", if_commit=first.id)
+    graph.apply_schema(SCHEMA.replace("score: F64?", "score: F64?  note: String?"))
+    with pytest.raises(InputError, match="changed the schema"):
+        graph.revert("HEAD")
+    with pytest.raises(omnigraph.errors.SchemaMismatch):
+        graph.revert(head)
+
+
+def test_a_commit_is_made_again_elsewhere(graph: Graph) -> None:
+    old = graph.branches.create("old", commit=graph.at("v1").head.id)
+    with pytest.raises(MergeConflict, match="ada"):  # who has another city there
+        old.cherry_pick(graph.head.id)
+    done = old.cherry_pick(graph.head.id, granularity="property")
+    assert done.commit is not None
+    assert (done.commit.operation, done.commit.message) == ("cherry_pick", "much older")
+    assert done.commit.branch == "old"
+    assert old["Person", "ada"].properties["age"] == 9
+    assert old["Person", "ada"].properties["city"] is None
+    again = old.cherry_pick(graph.head.id, granularity="property")
+    assert again.outcome == "already_up_to_date"
+    # From another handle, by name; a branch names its newest commit.
+    assert graph.cherry_pick("review", into="old", granularity="property").outcome == "merged"
+    assert old["Person", "ada"].properties["city"] == "Ulm"
+
+
+def test_it_lands_although_others_write_all_the_time(empty: Graph) -> None:
+    empty.insert("Person", {"name": "ada", "age": 1})
+    wanted = empty.update("Person", where="name = 'ada'", set={"age": 2}).commit_id
+    assert wanted is not None
+    ended = threading.Event()
+    other = omnigraph.open(empty.uri, durability="os")
+
+    def write() -> None:
+        for number in range(1000):
+            if ended.is_set():
+                return
+            other.insert("Person", {"name": f"p{number}"})
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        empty.revert(wanted)
+    finally:
+        ended.set()
+        writer.join()
+    assert empty["Person", "ada"].properties["age"] == 1
+
+
+STEP = st.one_of(
+    st.tuples(st.just("put"), st.sampled_from("abc"), st.integers(0, 2)),
+    st.tuples(st.just("del"), st.sampled_from("abc"), st.just(0)),
+    st.tuples(st.just("tie"), st.sampled_from("abc"), st.integers(0, 2)),
+)
+
+
+def step(graph: Graph, what: str, name: str, number: int) -> None:
+    """One write; what does not fit is left out."""
+    if what == "put":
+        graph.upsert("Person", {"name": name, "age": number, "score": number / 3})
+    elif what == "del":
+        graph.delete("Person", where="name = $n", n=name)
+    elif graph.node("Person", name) and graph.node("Person", "abc"[number]):
+        graph.connect_nodes("Knows", [(name, "abc"[number], {"since": number})])
+
+
+@settings(max_examples=5)
+@given(st.lists(STEP, min_size=2, max_size=6))
+def test_take_back_and_pick_again_are_exact(steps: list[tuple[str, str, int]]) -> None:
+    with temporary(SCHEMA) as graph:
+        for one in steps:
+            step(graph, *one)
+        commit, states = graph.head, lines(graph)
+        if commit.parent is None:
+            return
+        before = lines(graph.at("HEAD~1"))
+        old = graph.branches.create("old", commit=commit.parent)
+        old.cherry_pick(commit.id)
+        assert lines(old) == states
+        assert not graph.diff(old, commit.id)
+        graph.revert(commit.id)
+        assert lines(graph) == before
+        assert not graph.diff(commit.parent)
+
+
+@pytest.mark.full
+@settings(max_examples=60)
+@given(st.lists(STEP, min_size=2, max_size=12))
+def test_all_of_a_history_can_be_taken_back(steps: list[tuple[str, str, int]]) -> None:
+    with temporary(SCHEMA) as graph:
+        for one in steps:
+            step(graph, *one)
+        made = graph.log()[:-1]
+        for commit in made:
+            graph.revert(commit.id)
+        assert lines(graph) == []
+        for commit in reversed(made):
+            graph.cherry_pick(commit.id)
+        assert not graph.diff(made[0].id) if made else True

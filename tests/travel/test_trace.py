@@ -1,0 +1,128 @@
+"""One entity through the history: every version once, with the commit that made it."""
+
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph import Graph
+from omnigraph.errors import EntityNotFound
+from omnigraph.history.trace import EntityVersion
+
+
+def told(found: list[EntityVersion]) -> list[tuple[str | None, str, tuple[str, ...]]]:
+    """What each version says: why, what, which properties."""
+    return [(one.commit.message, one.op, one.changed) for one in found]
+
+
+def test_versions_are_told_with_the_commits_that_made_them(graph: Graph) -> None:
+    found = graph.history("Person", "ada")
+    assert told(found) == [
+        ("much older", "update", ("age",)),
+        ("moved", "update", ("city",)),
+        ("two people", "insert", ()),
+    ]
+    newest, moved, first = found
+    assert newest.values is not None
+    assert (newest.values["age"], newest.values["city"]) == (9, "Ulm")
+    assert newest.before is not None
+    assert newest.before["age"] == 1
+    assert moved.commit.actor == "cy"
+    assert first.before is None
+    assert told(graph.history("Person", "ada", limit=1)) == told(found[:1])
+    assert told(graph.at("HEAD~1").history("Person", "ada")) == told(found[1:])
+    assert told(graph.history("Person", "bob")) == [
+        ("older", "update", ("age",)),
+        ("two people", "insert", ()),
+    ]
+    assert graph.history("Person", "nobody") == []
+
+
+def test_blame_names_who_gave_each_value(graph: Graph) -> None:
+    found = graph.blame("Person", "ada")
+    assert {name: one.actor for name, one in found.items()} == {
+        "age": "dan",
+        "city": "cy",
+        "name": "ann",
+        "score": "ann",
+        "photo": "ann",
+    }
+    assert (found["city"].value, found["age"].value) == ("Ulm", 9)
+    for name, key in (("Person", "nobody"), ("Ghost", "ada"), ("Knows", "none")):
+        with pytest.raises(EntityNotFound):
+            graph.blame(name, key)
+
+
+def test_what_went_and_came_again_was_born_twice(empty: Graph) -> None:
+    empty.insert("Person", {"name": "ada", "age": 1}, message="one")
+    empty.delete("Person", where="name = 'ada'", message="two")
+    empty.insert("Person", {"name": "bob"}, message="not about her")
+    empty.insert("Person", {"name": "ada", "age": 1}, message="three")
+    assert told(empty.history("Person", "ada")) == [
+        ("three", "insert", ()),
+        ("two", "delete", ()),
+        ("one", "insert", ()),
+    ]
+    assert {one.commit.message for one in empty.blame("Person", "ada").values() if one.commit} == {
+        "three"
+    }
+
+
+def test_a_value_that_came_back_belongs_to_who_brought_it_back(empty: Graph) -> None:
+    empty.insert("Person", {"name": "ada", "age": 1})
+    empty.update("Person", where="name = 'ada'", set={"age": 2})
+    empty.update("Person", where="name = 'ada'", set={"age": 1}, actor="bob")
+    assert empty.blame("Person", "ada")["age"].actor == "bob"
+    empty.update("Person", where="name = 'ada'", set={"age": 1}, actor="cy")  # changes nothing
+    assert empty.blame("Person", "ada")["age"].actor == "bob"
+
+
+def test_a_merge_of_properties_is_a_version_of_its_own(graph: Graph) -> None:
+    side = graph.branches.create("side")
+    side.update("Person", where="name = 'ada'", set={"score": 0.5}, actor="eve", message="scored")
+    graph.update("Person", where="name = 'ada'", set={"city": "Bonn"}, actor="fay", message="left")
+    graph.merge("side", granularity="property", message="both")
+    assert told(graph.history("Person", "ada", limit=3)) == [
+        ("both", "update", ("score",)),
+        ("left", "update", ("city",)),
+        ("scored", "update", ("score",)),
+    ]
+    found = graph.blame("Person", "ada")
+    assert (found["score"].actor, found["city"].actor) == ("eve", "fay")
+
+
+def test_edges_have_a_past_too(empty: Graph) -> None:
+    empty.insert("Person", {"name": "ada"}, {"name": "bob"})
+    made = empty.connect_nodes("Knows", [("ada", "bob", {"since": 1})], message="met")
+    edge = made.ids["Knows"][0]
+    empty.upsert("Knows", {"id": edge, "from": "ada", "to": "bob", "since": 2}, actor="bob")
+    found = empty.history("Knows", edge)
+    assert [(one.op, one.values, one.endpoints) for one in found] == [
+        ("update", {"since": 2}, {"src": "ada", "dst": "bob"}),
+        ("insert", {"since": 1}, {"src": "ada", "dst": "bob"}),
+    ]
+    blamed = empty.blame("Knows", edge)
+    assert {name: one.actor for name, one in blamed.items()} == {
+        "since": "bob",
+        "src": "ann",
+        "dst": "ann",
+    }
+
+
+def test_a_type_keeps_its_past_under_another_name(tmp_path: Path) -> None:
+    before = "node Person { name: String @key  age: I64? }"
+    after = 'node Human @rename_from("Person") { name: String @key  age: I64?  size: I64? }'
+    graph = omnigraph.init(tmp_path / "g", before, durability="os")
+    graph.insert("Person", {"name": "ada", "age": 1}, message="one")
+    graph.apply_schema(after, message="renamed")
+    graph.update("Human", where="name = 'ada'", set={"size": 3}, message="grown")
+    assert told(graph.history("Human", "ada")) == [
+        ("grown", "update", ("size",)),
+        ("one", "insert", ()),
+    ]
+    found = graph.blame("Human", "ada")
+    assert {n: one.commit and one.commit.message for n, one in found.items()} == {
+        "age": "one",
+        "name": "one",
+        "size": "grown",
+    }
