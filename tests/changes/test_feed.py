@@ -98,6 +98,16 @@ def test_a_merge_is_told_against_its_first_parent(graph: Graph) -> None:
         graph.changes(f"after:{side.head.id}")
 
 
+def test_clocks_that_disagree_change_no_order(tmp_path: Path) -> None:
+    with fixed(datetime(2024, 5, 1, tzinfo=UTC), seed=1):
+        graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
+    for day, name in ((9, "one"), (3, "two"), (6, "three"), (1, "four")):
+        with fixed(datetime(2024, 5, day, tzinfo=UTC), seed=day):  # another machine each time
+            graph.insert("Firm", {"name": name})
+    found = [block[0][2] for block in told(graph.changes("beginning"))]
+    assert found == ["one", "two", "three", "four"]
+
+
 def test_a_branch_tells_what_it_inherited(graph: Graph) -> None:
     side = graph.branches.create("side")
     side.insert("Firm", {"name": "one"})
