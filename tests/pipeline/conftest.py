@@ -1,4 +1,7 @@
-"""One Spark session, hence one JVM, for all tests of the pipeline."""
+"""One Spark session, hence one JVM, for all tests of the pipeline.
+
+In a parallel run all of them are in one process: `tests/rig/groups.py`.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +17,6 @@ HERE = Path(__file__).parent
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("spark"))
             item.add_marker(pytest.mark.timeout(400))
 
 
