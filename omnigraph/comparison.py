@@ -20,7 +20,6 @@ from omnigraph.history.snapshot import Snapshot
 
 Names = str | Iterable[str] | None
 _KINDS = ("node", "edge")
-_SHOWN = 20  # changes in a notebook
 _TEXTS = ("kind", "type", "id", "op")
 SCHEMA = pa.schema(
     [
@@ -119,9 +118,9 @@ class Diff:
         return self.to_arrow().to_pandas()
 
     def _repr_html_(self) -> str:
-        from omnigraph.notebook import table_card
+        from omnigraph.notebook import diff_card
 
-        return table_card(self.to_arrow().slice(0, _SHOWN), repr(self)[1:-1])
+        return diff_card(self, repr(self)[1:-1])
 
 
 def compare_snapshots(

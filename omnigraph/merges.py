@@ -13,6 +13,7 @@ import pyarrow as pa
 from omnigraph.comparison import Diff, Found
 from omnigraph.errors import EntityConflict, InputError, MergeConflict
 from omnigraph.errors.conflict import conflict_table
+from omnigraph.errors.conflict_card import conflict_card
 from omnigraph.history.bases import Frame, Outcome
 from omnigraph.history.commit import Commit
 from omnigraph.history.diff import diff_snapshots, matched
@@ -74,6 +75,11 @@ class MergeResult:
         """The conflicts as an Arrow table."""
         table: pa.Table = conflict_table(self.conflicts, pa)
         return table
+
+    def _repr_html_(self) -> str:
+        if self.conflicts:
+            return conflict_card(self.conflicts, f"{self.source} into {self.target}")
+        return self.delta._repr_html_()
 
 
 def result_of(merged: Merged) -> MergeResult:
@@ -178,7 +184,7 @@ class MergeSession:
         return table
 
     def _repr_html_(self) -> str:
-        return MergeConflict(conflicts=self.open)._repr_html_()
+        return conflict_card(self.open, repr(self)[1:-1])
 
     def _merge(self, request: Request) -> Merged:
         resolved = len(self.conflicts) - len(self.open)

@@ -6,13 +6,16 @@ follow the reader's scheme. What is long is cut, and the card says so.
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from itertools import islice
 from math import isfinite
 from typing import Any
 
 import pyarrow as pa
 
 from omnigraph.encode import encoded
+from omnigraph.errors.conflict import plain_value
 from omnigraph.formats import one_line
+from omnigraph.history.entities import EntityChange
 
 ROWS = 20
 COLUMNS = 50
@@ -26,6 +29,13 @@ _STYLE = (
     "vertical-align:top;unicode-bidi:isolate}"
     ".og small,.og .n{color:#888;font-weight:normal}</style>"
 )
+
+
+_SIDES = (
+    "<style>.og .i{background:#3ba55d33}.og .d{background:#d8403b33;text-decoration:line-through}"
+    ".og .u{background:#c7a01f33}</style>"
+)
+_SIGNS = {"insert": ("+", "i"), "update": ("~", "u"), "delete": ("−", "d")}
 
 
 def cut(value: Any, limit: int = _CELL) -> str:
@@ -59,6 +69,35 @@ def facts_card(title: str, facts: Mapping[str, Any]) -> str:
         for name, value in facts.items()
     )
     return f'<div class="og">{_STYLE}<b>{cut(title, _CAPTION)}</b><table>{rows}</table></div>'
+
+
+def diff_card(changes: Iterable[EntityChange], caption: str) -> str:
+    """The first changes: what was added, changed and removed, old and new values side by side."""
+    rows = "".join(_changed(one) for one in islice(changes, ROWS))
+    head = "<tr><th></th><th>type</th><th>id</th><th>what changed</th></tr>"
+    body = f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+    return f'<div class="og">{_STYLE}{_SIDES}{body}<small>{cut(caption, _CAPTION)}</small></div>'
+
+
+def _changed(one: EntityChange) -> str:
+    sign, word = _SIGNS[one.op]
+    was = {**(one.before or {}), **(one.endpoints_before or {})}
+    now = {**(one.after or {}), **(one.endpoints_after or {})}
+    names = one.changed if one.op == "update" else [n for n in {**was, **now} if (now or was)[n]]
+    cells = []
+    for name in names[:COLUMNS]:
+        old = f'<span class="d">{_plain(was.get(name))}</span> ' if one.op != "insert" else ""
+        new = f'<span class="i">{_plain(now.get(name))}</span>' if one.op != "delete" else ""
+        cells.append(f"{cut(name)}: {old}{new}")
+    told = "; ".join(cells)
+    return (
+        f'<tr><td class="{word}">{sign}</td><td>{cut(one.type)}</td><td>{cut(one.id)}</td>'
+        f"<td>{told}</td></tr>"
+    )
+
+
+def _plain(value: Any) -> str:
+    return f"{len(value)} bytes" if isinstance(value, bytes) else cut(plain_value(value), 60)
 
 
 def _left(table: pa.Table) -> str:

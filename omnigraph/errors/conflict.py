@@ -317,13 +317,9 @@ class MergeConflict(Conflict):
         return conflict_table(self.conflicts, pa)
 
     def _repr_html_(self) -> str:
-        from html import escape  # only notebooks need it
+        from .conflict_card import conflict_card  # only notebooks need it
 
-        names = ("entity_kind", "type_name", "entity_id", "kind", "message")
-        head = "".join(f"<th>{name}</th>" for name in names)
-        cells = [[escape(str(getattr(c, n) or "")) for n in names] for c in self.conflicts]
-        rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
-        return f"<p>{escape(self.message)}</p><table><tr>{head}</tr>{rows}</table>"
+        return conflict_card(self.conflicts, self.hint)
 
 
 def conflict_table(conflicts: Sequence[EntityConflict], pa: Any) -> Any:
