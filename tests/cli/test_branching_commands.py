@@ -1,0 +1,175 @@
+"""Commands that put branches together, compare, name, take back and draw."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import omnigraph as library
+from tests.cli.conftest import Program
+
+ULID = "[0-9A-Z]{26}"
+SCHEMA = "node Person { name: String @key  age: I64?  city: String? }"
+
+
+@pytest.fixture
+def graph(omnigraph: Program) -> str:
+    """Ada and Bob in `g`; both branches changed her, and only `r` changed him."""
+    made = library.init("g", SCHEMA, durability="os", actor="ann")
+    made.insert("Person", {"name": "ada", "age": 1}, {"name": "bob", "age": 2}, message="both")
+    review = made.branches.create("r")
+    review.update("Person", where="name = 'ada'", set={"age": 5}, message="five")
+    review.update("Person", where="name = 'bob'", set={"city": "Bonn"}, message="moved")
+    made.update("Person", where="name = 'ada'", set={"age": 7}, message="seven")
+    return "g"
+
+
+CONFLICT = """\
+  node Person 'ada': divergent_update
+         base  main  r
+    age  1     7     5
+what to type next:
+  omnigraph branch merge r --uri g --strategy ours   # keep what main has
+  omnigraph branch merge r --uri g --strategy theirs   # take what r has
+  omnigraph branch merge r --uri g --dry-run --json   # see all of them
+"""
+
+
+def test_a_conflict_says_what_each_side_has_and_what_to_type(
+    omnigraph: Program, graph: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = omnigraph("branch", "merge", "r", "--uri", graph)
+    head = f"branch merge {Path(graph).absolute()} (direct, local)\n"
+    said = "error: 1 conflict: 'r' cannot be merged into 'main'\n"
+    assert ended.err == f"{head}{said}{CONFLICT}nothing was written\n"
+    assert (ended.code, ended.out) == (1, "")
+    seen = omnigraph("branch", "merge", "r", "--uri", graph, "--dry-run")
+    assert seen.out == f"1 conflict: 'r' cannot be merged into 'main' as it is\n{CONFLICT}"
+    assert (seen.code, seen.err) == (0, "")
+    monkeypatch.setenv("OMNIGRAPH_EXIT_CODES", "extended")
+    told = omnigraph("branch", "merge", "r", "--uri", graph, "--json-errors")
+    (one,) = json.loads(told.out)["merge_conflicts"]
+    assert (told.code, one["ours"]["age"], one["theirs"]["age"]) == (3, 7, 5)
+
+
+def test_different_properties_can_be_put_together(omnigraph: Program, graph: str) -> None:
+    made = library.open(graph, durability="os")
+    made.update("Person", where="name = 'ada'", set={"age": 1, "city": "Ulm"})
+    ended = omnigraph("branch", "merge", "r", "--uri", graph)
+    assert "--granularity property   # put different properties together" in ended.err
+    done = omnigraph("branch", "merge", "r", "--uri", graph, "--granularity", "property")
+    assert done.code == 0
+    assert made["Person", "ada"].properties == {"name": "ada", "age": 5, "city": "Ulm"}
+
+
+def test_a_decided_merge_lands_and_the_branch_goes(omnigraph: Program, graph: str) -> None:
+    preview = ("branch", "merge", "r", "--uri", graph, "--dry-run", "--strategy", "Person=theirs")
+    seen = omnigraph(*preview)
+    assert (
+        seen.out == "would merge r into main: 0 added, 2 changed, 0 removed, 1 conflict decided\n"
+    )
+    ended = omnigraph(
+        *preview[:5], "--strategy", "theirs", "--delete-branch", "-m", "why", "--json"
+    )
+    told = json.loads(ended.out)
+    assert (told["outcome"], told["branch_deleted"], told["source"]) == ("merged", True, "r")
+    assert told["commit"]["message"] == "why"
+    assert told["stats"]["resolved"] == 1
+    assert omnigraph("branch", "list", graph).out == "main\n"
+    assert omnigraph("branch", "merge", "r", "--uri", graph).code == 1
+    omnigraph("branch", "create", "s", "--uri", graph)
+    again = omnigraph("branch", "merge", "s", "--uri", graph)
+    assert again.out == "main has everything of s already\n"
+    wrong = omnigraph(
+        "branch", "merge", "s", "--uri", graph, "--strategy", "a=b", "--strategy", "c"
+    )
+    assert wrong.code == 2
+    assert omnigraph("branch", "merge", "s", "--uri", graph, "--strategy", "mine").code == 1
+
+
+def test_a_branch_is_renamed(omnigraph: Program, graph: str) -> None:
+    done = omnigraph("branch", "rename", "r", "review/old", "--uri", graph, "--quiet")
+    assert (done.out, done.err) == ("renamed branch r to review/old\n", "")
+    assert omnigraph("branch", "list", graph).out == "main\nreview/old\n"
+    gone = omnigraph("branch", "rename", "r", "x", "--uri", graph)
+    assert (gone.code, "no branch 'r'" in gone.err) == (1, True)
+    assert omnigraph("branch", "rename", "main", "x", "--uri", graph).code == 1
+
+
+def test_a_difference_is_shown_counted_and_checked(omnigraph: Program, graph: str) -> None:
+    assert omnigraph("diff", "main", "r", "--uri", graph).out == (
+        "~ node Person 'ada': age 7 -> 5\n"
+        "~ node Person 'bob': city null -> Bonn\n"
+        "0 added, 2 changed, 0 removed\n"
+    )
+    since = omnigraph("diff", "main...r", "--uri", graph, "--stat")
+    assert since.out == "Person: 0 added, 2 changed, 0 removed\n0 added, 2 changed, 0 removed\n"
+    assert omnigraph("diff", "HEAD", "main", "--uri", graph, "--check").out == "no differences\n"
+    assert omnigraph("diff", "main", "r", "--uri", graph, "--check").code == 5
+    first = omnigraph("diff", "main~2", "--uri", graph)
+    assert first.out.splitlines()[0] == "+ node Person 'ada'"
+    told = json.loads(omnigraph("diff", "main", "r", "--uri", graph, "--json").out)
+    assert [one["changed"] for one in told["changes"]] == [["age"], ["city"]]
+    assert told["changes"][0]["before"]["properties"]["age"] == 7
+    assert omnigraph("diff", "nowhere", "--uri", graph).code == 1
+
+
+def test_tags_are_made_listed_used_and_taken_away(omnigraph: Program, graph: str) -> None:
+    made = omnigraph("tag", "create", "v1", "HEAD~1", "--uri", graph, "-m", "before", "--as", "bob")
+    assert re.fullmatch(f"tagged {ULID} as v1\n", made.out)
+    assert re.fullmatch(
+        f"v1  {ULID}  [-0-9]+ [:0-9]+  bob  before\n", omnigraph("tag", "list", graph).out
+    )
+    (one,) = json.loads(omnigraph("tag", "list", graph, "--json").out)["tags"]
+    assert (one["name"], one["graph_branch"], one["actor_id"]) == ("v1", "main", "bob")
+    ask = ("query", "-e", "match { $p: Person } return { max($p.age) as age }", "--store", graph)
+    for flag in ("--snapshot", "--at"):
+        assert "\n2" in omnigraph(*ask, flag, "v1", "--format", "csv").out
+    assert one["graph_commit_id"] in omnigraph("snapshot", graph, "--at", "v1").out
+    assert omnigraph("schema", "show", graph, "--at", "v1").out == f"{SCHEMA}\n"
+    assert omnigraph("export", graph, "--at", "v1~1").out == ""
+    assert omnigraph("explain", *ask[1:], "--at", "v1").code == 0
+    assert omnigraph(*ask, "--at", "v1", "--branch", "main").code == 2
+    assert omnigraph("tag", "create", "v1", "--uri", graph).code == 1
+    assert omnigraph("tag", "delete", "v1", "--uri", graph).out == "deleted tag v1\n"
+    assert omnigraph("tag", "delete", "v1", "--uri", graph).code == 1
+
+
+def test_a_commit_is_taken_back_and_made_again(omnigraph: Program, graph: str) -> None:
+    done = omnigraph("revert", "HEAD", "--uri", graph, "--as", "bob")
+    assert re.fullmatch(
+        f"reverted HEAD on main: 0 added, 1 changed, 0 removed; commit {ULID}\n", done.out
+    )
+    assert 'bob  revert  Revert "seven"  (main)' in omnigraph("log", graph).out
+    picked = omnigraph("cherry-pick", "r", "--uri", graph, "--dry-run")
+    assert picked.out == "would pick r on main: 0 added, 1 changed, 0 removed\n"
+    told = json.loads(omnigraph("cherry-pick", "r~1", "--uri", graph, "--json").out)
+    assert (told["outcome"], told["commit"]["operation"]) == ("merged", "cherry_pick")
+    again = omnigraph("cherry-pick", "r~1", "--uri", graph)
+    assert again.out == "nothing to do: main has no change that r~1 would bring\n"
+    clash = omnigraph("revert", "HEAD~2", "--uri", graph)
+    assert clash.code == 1
+    assert "'HEAD~2' cannot be taken back on 'main'" in clash.err
+    assert "    age  7     5     1" in clash.err
+    wrong = omnigraph("revert", "nothing", "--uri", graph)
+    assert (wrong.code, "main~3" in wrong.err) == (1, True)
+
+
+def test_the_log_is_drawn_for_people(omnigraph: Program, graph: str) -> None:
+    omnigraph("branch", "merge", "r", "--uri", graph, "--strategy", "ours", "-m", "done")
+    drawn = re.sub(f"{ULID}  [-0-9]+ [:0-9]+", "ID", omnigraph("log", graph, "--ascii").out)
+    assert drawn == (
+        "*    ID  -  merge  done  (main)\n"
+        "|-.\n"
+        "* |  ID  ann  mutate  seven\n"
+        "| *  ID  ann  mutate  moved  (r)\n"
+        "| *  ID  ann  mutate  five\n"
+        "|-'\n"
+        "*    ID  ann  load  both\n"
+        "*    ID  ann  init  created\n"
+    )
+    assert omnigraph("log", graph, "--limit", "2").out.endswith("4 older commits not shown\n")
+    told = json.loads(omnigraph("log", graph, "--json", "--limit", "1").out)
+    assert [one["message"] for one in told["commits"]] == ["done"]
+    assert "\x1b[" in omnigraph("log", graph, "--color", "always").out
