@@ -64,6 +64,11 @@ def spark_session(
         return _classic(sessions, master or f"local[{_cores()}]", settings or {})
     except ConfigError:
         raise
+    except ImportError as error:
+        raise ConfigError(
+            reason=f"Spark Connect needs more packages: {_first_line(error)}",
+            hint="pip install omnigraph[connect]",
+        ) from error
     except Exception as error:  # whatever Spark raises, of any class
         raise ConfigError(reason=f"Spark did not start: {_first_line(error)}") from error
 
@@ -103,8 +108,14 @@ def _connect(sessions: Any, remote: str, settings: Mapping[str, str]) -> "SparkS
 
 
 def _classic(sessions: Any, master: str, settings: Mapping[str, str]) -> "SparkSession":
-    from pyspark import SparkConf
+    from pyspark import SparkConf, SparkContext
 
+    running = SparkContext._active_spark_context
+    if running is not None and running.master != master:
+        raise ConfigError(
+            reason=f"this process runs Spark on {running.master} already, not on {master}",
+            hint="give that session, or stop it first",
+        )
     local = master.startswith("local")
     own = _LOCAL if local else _CLUSTER
     wanted = {**_SETTINGS, **own, "spark.master": master, **settings}
@@ -172,6 +183,17 @@ def parallelism(spark: "SparkSession") -> int:
         return int(spark.sparkContext.defaultParallelism)
     except Exception:  # Spark Connect has no context
         return 8
+
+
+def running_tasks(spark: "SparkSession") -> tuple[int, int]:
+    """Tasks done and known of in the stages that run now; none where the session does not say."""
+    try:
+        tracker = spark.sparkContext.statusTracker()
+        found = [tracker.getStageInfo(one) for one in tracker.getActiveStageIds()]
+    except Exception:  # Spark Connect has no context; or all is over
+        return 0, 0
+    stages = [one for one in found if one is not None]
+    return sum(one.numCompletedTasks for one in stages), sum(one.numTasks for one in stages)
 
 
 @contextmanager

@@ -8,13 +8,13 @@ from weakref import WeakSet
 
 from omnigraph.errors import ConfigError
 
-from .session import allow_without_pandas
+from .session import allow_without_pandas, parallelism
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PACKAGES = ("omnigraph", "pylance", "pyarrow")
-_TASKS = 4
+_FEWEST, _MOST = 4, 256  # tasks that ask: more than there are workers, as a rule
 _checked: "WeakSet[Any]" = WeakSet()
 
 
@@ -25,7 +25,8 @@ def check_versions(spark: "SparkSession") -> None:
     allow_without_pandas()
     ask = _asker(PACKAGES)
     here = dict(ask())
-    asked = spark.range(0, _TASKS, 1, _TASKS).mapInArrow(_on_workers(ask), "name string, at string")
+    tasks = min(max(_FEWEST, parallelism(spark)), _MOST)
+    asked = spark.range(0, tasks, 1, tasks).mapInArrow(_on_workers(ask), "name string, at string")
     found = asked.toArrow().to_pylist()
     wrong = differences(here, [(one["name"], one["at"]) for one in found])
     if wrong:

@@ -62,6 +62,13 @@ def test_types_are_as_documented_and_values_arrive(spark: Any, graph: Any) -> No
     assert {name for name, value in none.items() if value is not None} == {"id", "k"}
 
 
+def test_values_go_back_as_they_came(spark: Any, graph: Any, tmp_path: Path) -> None:
+    copy = omnigraph.init(tmp_path / "copy", SCHEMA, durability="os")
+    shown = graph.spark(spark)
+    copy.load({"V": shown.nodes("V"), "Near": shown.edges("Near")}, mode="append", spark=spark)
+    assert list(copy.refresh().export()) == list(graph.export())
+
+
 def test_columns_and_filter(spark: Any, graph: Any) -> None:
     shown = graph.spark(spark)
     found = shown.table("V", ["k", "u"], pc.field("i") < 0)

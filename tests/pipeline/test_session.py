@@ -22,6 +22,25 @@ def test_two_places_at_once_are_refused() -> None:
         spark_session(master="local", remote="sc://x")
 
 
+def test_another_master_than_the_one_that_runs_is_refused(spark: Any) -> None:
+    assert spark_session(master="local[2]") is spark
+    with pytest.raises(ConfigError, match=r"on local\[2\] already, not on local\[7\]"):
+        spark_session(master="local[7]")
+
+
+def test_missing_packages_of_connect_are_named() -> None:
+    code = (
+        "import sys; sys.modules['grpc'] = None\n"
+        "from omnigraph.pipeline.session import spark_session\n"
+        "from omnigraph.errors import ConfigError\n"
+        "try: spark_session(remote='sc://127.0.0.1:1')\n"
+        "except ConfigError as error: print(error, error.hint)"
+    )
+    told = subprocess.check_output([sys.executable, "-W", "ignore", "-c", code], text=True)
+    assert "Spark Connect needs more packages" in told
+    assert "omnigraph[connect]" in told
+
+
 def test_java_is_found_by_its_version(tmp_path: Path) -> None:
     for name, version in (("old", "11.0.2"), ("new", "21.0.1")):
         java = tmp_path / name / "bin" / "java"
