@@ -49,6 +49,7 @@ def test_reading_is_pinned_whatever_is_asked_of_it_first(spark: Any, graph: Any)
         reading(spark, graph, type="Person", branch="main", at=first)
 
 
+@pytest.mark.full
 def test_writing_is_one_commit_by_the_same_rules(spark: Any, graph: Any) -> None:
     source.register(spark)
     people = spark.sql("select * from values ('a', 7), ('z', 8) as t(name, age)")
@@ -81,6 +82,7 @@ def test_frames_of_spark_are_loaded_by_type(spark: Any, graph: Any) -> None:
     assert (len(found), found.left_out) == (1, 7)
 
 
+@pytest.mark.full
 def test_a_write_is_judged_as_a_whole(spark: Any, graph: Any) -> None:
     """Rules that no task can see alone; tasks stage, and nothing of it is visible."""
     source.register(spark)

@@ -86,6 +86,7 @@ def test_the_plan_of_a_filtered_frame_shows_the_filter(spark: Any, graph: Any) -
     assert [row["k"] for row in frame.collect()] == ["c"]
 
 
+@pytest.mark.full
 def test_other_uses_of_a_filtered_source_lose_nothing(spark: Any, graph: Any) -> None:
     """Spark 4.3 would keep a filter that was pushed down by itself for every use of a frame."""
     source.register(spark)
