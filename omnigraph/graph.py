@@ -29,6 +29,7 @@ from omnigraph.history.refs import Ref, find_ref
 from omnigraph.history.rename import rename_branch
 from omnigraph.history.schemas import Contract
 from omnigraph.ingest.load import LoadMode
+from omnigraph.keeping import Keeping
 from omnigraph.reading import Reading
 from omnigraph.shaping import SchemaText, Shaping, schema_text
 from omnigraph.storage.effects import Effects
@@ -44,7 +45,7 @@ Location = str | PathLike[str]
 Options = Mapping[str, object]
 
 
-class Graph(Reading, Feeding, Travel, Shaping):
+class Graph(Reading, Feeding, Travel, Shaping, Keeping):
     """An open graph, bound to a branch, or to one moment of its past."""
 
     @property

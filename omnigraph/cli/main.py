@@ -41,6 +41,8 @@ _COMMANDS = {
         "omnigraph.cli.snapshot", "snapshot", "Show which tables a branch has, at which versions."
     ),
     "copy": Lazy("omnigraph.cli.copy", "copy", "Copy a graph with all branches and history."),
+    "cleanup": Lazy("omnigraph.cli.cleanup", "cleanup", "Remove history that nothing needs."),
+    "check": Lazy("omnigraph.cli.check", "check", "Look whether an entity is gone for good."),
     "recovery": Lazy("omnigraph.cli.recovery", "recovery", "Look at operations that were cut off."),
     "lint": Lazy("omnigraph.cli.lint", "lint", "Check queries, and the schema they are for."),
     "schema": Lazy("omnigraph.cli.schema", "schema", "Check, compare and show schemas."),

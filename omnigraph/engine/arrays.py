@@ -77,6 +77,11 @@ class Disk:
         found = [one for one in self._files() if one[2].name.startswith(prefix)]
         return [one[2].name.removesuffix(_SUFFIX) for one in sorted(found, reverse=True)]
 
+    def remove(self, name: str) -> None:
+        """Remove a file; one that is not there is no error."""
+        with suppress(OSError):
+            (self.directory / f"{name}{_SUFFIX}").unlink()
+
     def _files(self) -> list[tuple[float, int, Path]]:
         found = []
         with suppress(OSError):

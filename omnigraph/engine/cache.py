@@ -131,6 +131,12 @@ def open_caches(directory: str | Path | None = None) -> Caches:
     return Caches(disk=Disk(place, budget) if place is not None and budget else None)
 
 
+def cache_directory() -> Path | None:
+    """Where the caches of this process are on disk; None when there are none."""
+    disk = shared_caches().disk
+    return disk.directory if disk is not None else None
+
+
 _shared: dict[tuple[str | None, ...], Caches] = {}
 _shared_lock = threading.Lock()
 

@@ -90,6 +90,19 @@ def write(caches: Caches, way: Way, made: Topology) -> Topology:
     return _load(caches, way) or made
 
 
+def forget(caches: Caches, store: Store) -> None:
+    """Remove all lists of one root: after a cleanup their versions may be gone."""
+    own = root_name(store)
+    for key in caches.memory.recent():
+        if isinstance(key, tuple) and key[:1] == (own,):
+            caches.memory.drop(key)
+    disk = caches.disk
+    for name in disk.names("") if disk is not None else ():
+        found = disk.load(name) if disk is not None else None
+        if disk is not None and found is not None and found[0].get("line", [None])[0] == own:
+            disk.remove(name)
+
+
 def _siblings(caches: Caches, way: Way) -> list[Any]:
     """Keys of lists of the same tables in memory, the most recently used first."""
     keys = caches.memory.recent()

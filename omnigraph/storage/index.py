@@ -31,18 +31,23 @@ def _indexes(table: Table) -> list[Any]:
     return [one for one in every if one.index_type == "BTree" and len(one.field_names) == 1]
 
 
-def stage_indexes(store: Store, table: Table, columns: Iterable[str]) -> Staged | None:
-    """Indexes for these columns over every fragment that is not covered; None if all are."""
+def stage_indexes(
+    store: Store, table: Table, columns: Iterable[str], *, anew: bool = False
+) -> Staged | None:
+    """Indexes for these columns over every fragment that is not covered; None if all are.
+
+    `anew` builds them over all fragments, in the place of those that are there.
+    """
     present = [one.fragment_id for one in table.dataset.get_fragments()]
     known = covered(table)
     new: list[Index] = []
     old: list[Index] = []
     for column in columns:
-        left = [one for one in present if one not in known.get(column, frozenset())]
+        left = [one for one in present if anew or one not in known.get(column, frozenset())]
         if not left:
             continue
         segments = _segments(table, column)
-        together = len(segments) >= _SEGMENTS
+        together = anew or len(segments) >= _SEGMENTS
         new.append(_build(store, table, column, present if together else left))
         old += segments if together else []
     if not new:

@@ -74,7 +74,9 @@ def duration_of(value: Duration) -> timedelta:
     except (OverflowError, ValueError) as error:
         raise InputError(f"{value!r} is no length of time", reason="out of range") from error
     raise InputError(
-        f"'{value}' is no length of time", reason="expected a number and one of s, m, h, d, w"
+        f"'{value}' is no length of time",
+        reason="not a duration",
+        hint="give a number and one of s, m, h, d, w: 90s, 30m, 12h, 7d, 2w",
     )
 
 

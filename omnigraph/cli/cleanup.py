@@ -1,0 +1,77 @@
+"""`omnigraph cleanup`: remove history that nothing needs, or show what would go."""
+
+from typing import Any
+
+import click
+
+from . import exits, show
+from .address import address, consent, store_option, tell_target, uri_argument, yes_option
+from .options import settings, shared_options
+from .progress import progress
+
+_ADVICE = "give --keep N, --older-than D, or both; --keep 10 is a good start"
+_SPAN = "D"
+
+
+@click.command()
+@uri_argument
+@click.option("--keep", type=int, metavar="N", help="Keep the newest N commits of every branch.")
+@click.option(
+    "--older-than", metavar=_SPAN, help="Keep commits that are younger: 90, 30m, 12h, 7d, 2w."
+)
+@click.option("--confirm", is_flag=True, help="Remove; without it, only tell what would go.")
+@click.option(
+    "--grace",
+    metavar=_SPAN,
+    help="Spare what was in use so long ago, for readers; 60m if not given.",
+)
+@click.option("--erase", is_flag=True, help="Write anew what holds deleted rows, first.")
+@click.option("--no-progress", is_flag=True, help="Do not show how far it is.")
+@store_option
+@yes_option
+@shared_options
+def cleanup(store: str | None, uri: str | None, no_progress: bool, yes: bool, **how: Any) -> None:
+    """Remove history that is neither among the newest N commits of a branch nor young.
+
+    Whatever branches, tags, merge bases and running operations need stays. Others may read and
+    write meanwhile. Without --confirm nothing is removed.
+    """
+    root = address(uri, store)
+    if how["keep"] is None and how["older_than"] is None:
+        raise click.UsageError(f"cleanup needs to know what to keep: {_ADVICE}")
+    if how["confirm"]:
+        consent("cleanup", root, yes=yes)
+    tell_target("cleanup" if how["confirm"] else "preview of cleanup", root)
+    from omnigraph.graph import open as open_graph
+
+    graph = open_graph(root.uri, read_only=not how["confirm"])
+    with progress("cleanup", hidden=no_progress or not how["confirm"]) as told:
+        done = graph.cleanup(progress=told, **how)
+    if settings().json:
+        show.document(_facts(root.uri, how) | done.to_json())
+    else:
+        _show(done)
+    if done.failed:
+        raise click.exceptions.Exit(exits.FAILED)
+
+
+def _facts(uri: str, how: dict[str, Any]) -> dict[str, Any]:
+    from omnigraph.history.retention.policy import duration_of
+
+    older = how["older_than"]
+    seconds = int(duration_of(older).total_seconds()) if older is not None else None
+    return {"uri": uri, "keep_versions": how["keep"], "older_than_secs": seconds}
+
+
+def _show(done: Any) -> None:
+    for one in done.datasets:
+        versions = show.count(one.old_versions_removed, "old version")
+        line = f"{one.type_key}: {versions}, {one.bytes_removed:,} bytes"
+        show.result(f"{line}; {one.error}" if one.error else line)
+    for place in done.unreferenced_paths:
+        show.result(f"{place}: nothing names this table any more")
+    what = "would remove" if done.preview else "removed"
+    kept = show.count(done.commits_kept, "commit")
+    show.result(f"{what} {done.bytes_removed:,} bytes; kept {kept}")
+    if done.preview:
+        show.note("nothing was removed; add --confirm to remove")

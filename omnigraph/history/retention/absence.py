@@ -1,0 +1,198 @@
+"""The proof that an entity is gone: every file of a root is read, whatever names it.
+
+Owns what counts as a trace: a value in a stored row, deleted or not, or in an index; the bytes of
+the id in any other file. It reads files as they are, not versions, and writes nothing.
+"""
+
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import GraphNotInitialized, InputError
+from omnigraph.history.log import Log
+from omnigraph.history.manifest import read_manifest
+from omnigraph.history.schemas import read_schema
+from omnigraph.history.state import State
+from omnigraph.storage import layout
+from omnigraph.storage.physical import stored_batches
+from omnigraph.storage.store import Store
+
+from .roots import list_refs
+from .survey import TABLES, kind_of, place_of
+
+_SHORT = 4  # bytes; a shorter id is in every large file by chance
+_ENDS = frozenset({"src", "dst"})
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Where something of an entity is: a file, and whether as a stored value or as bytes."""
+
+    name: str
+    kind: str
+    type_key: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The trace as plain data."""
+        return {"name": self.name, "kind": self.kind, "type_key": self.type_key}
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """What a search found, and how much it read; true when there is no trace."""
+
+    type_name: str
+    entity_id: str
+    traces: tuple[Trace, ...]
+    files: int
+    bytes: int
+
+    def __bool__(self) -> bool:
+        return not self.traces
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as plain data."""
+        return {
+            "type": self.type_name,
+            "id": self.entity_id,
+            "absent": bool(self),
+            "traces": [one.to_json() for one in self.traces],
+            "files": self.files,
+            "bytes": self.bytes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What is looked for, and in which columns of which types it would be the entity."""
+
+    store: Store
+    entity_id: str
+    columns: Mapping[str, frozenset[str]]  # by type key; other types cannot hold it
+    keys: Mapping[str, str]  # of directories
+
+    @property
+    def needle(self) -> bytes:
+        return self.entity_id.encode()
+
+
+def find_traces(
+    store: Store, type_name: str, entity_id: str, also: Sequence[str | Path] = ()
+) -> Absence:
+    """Look for an entity in every file of a root, and in other files and folders."""
+    if not entity_id:
+        raise InputError("an entity has an id", reason="empty id")
+    states = list(_states(store))
+    columns = _columns(store, states, type_name)
+    search = _Search(store, entity_id, columns, _keys(store, states))
+    listed = store.objects.list("")
+    traces = [one for found in listed for one in _in_object(search, found.name)]
+    files, size = len(listed), sum(one.size for one in listed)
+    for path in _paths(also):
+        files, size = files + 1, size + path.stat().st_size
+        if _holds(path.read_bytes(), search.needle, binary=path.suffix == ".arrays"):
+            traces.append(Trace(str(path), "bytes"))
+    return Absence(type_name, entity_id, tuple(traces), files, size)
+
+
+def _states(store: Store) -> Iterator[State]:
+    for ref in list_refs(store):
+        with suppress(GraphNotInitialized):  # deleted since it was listed
+            yield read_manifest(store, ref.ulid).state
+
+
+def _keys(store: Store, states: Iterable[State]) -> dict[str, str]:
+    """The types of all directories that any log ever named."""
+    found: dict[str, str] = {}
+    for state in states:
+        log = Log(store, state)
+        commits = [
+            *state.tail,
+            *(one for chunk in state.chunks for one in log.chunk_commits(chunk)),
+        ]
+        entries = [entry for one in commits for entry in one.tables.values() if entry is not None]
+        found |= {one.location: one.key for one in (*entries, *state.tables.values())}
+    return found
+
+
+def _columns(store: Store, states: Iterable[State], type_name: str) -> dict[str, frozenset[str]]:
+    """In which columns an id of this type stands: of its own tables, and the ends of edges."""
+    found: dict[str, frozenset[str]] = {}
+    for state in states:
+        catalog = read_schema(store, state.schema).ir.catalog
+        for node in catalog.nodes:
+            if node.name == type_name:
+                found[f"node:{type_name}"] = frozenset({"id"})
+        for edge in catalog.edges:
+            ends = _ENDS if type_name in (edge.source, edge.target) else frozenset()
+            own = frozenset({"id"}) if edge.name == type_name else frozenset()
+            if ends or own:
+                found[f"edge:{edge.name}"] = ends | own | found.get(f"edge:{edge.name}", own)
+    if not found:
+        raise InputError(f"there is no type '{type_name}' on any branch", reason="unknown type")
+    return found
+
+
+def _in_object(search: _Search, name: str) -> Iterator[Trace]:
+    """The trace in one file of the root, if there is one."""
+    key = search.keys.get(place_of(name))
+    with suppress(ValueError):
+        if name.endswith(".lance") and name.startswith(TABLES):
+            if _in_rows(search, name, key):
+                yield Trace(name, "index" if kind_of(name) == "_indices" else "row", key)
+            return
+        if name.startswith(f"{layout.COMMITS}/"):
+            if _in_chunk(search, name):
+                yield Trace(name, "log")
+            return
+    body = search.store.objects.read(name) or b""
+    text = name.startswith((layout.INTENTS, layout.SCHEMAS, layout.AUDIT, "_refs", layout.GC))
+    if _holds(body, search.needle, binary=not text):
+        yield Trace(name, "bytes", key)
+
+
+def _in_rows(search: _Search, name: str, key: str | None) -> bool:
+    """Whether a value in a file of rows, or of an index, is the id.
+
+    An index does not tell of which column its values are, and an unknown table not of which type.
+    """
+    if key is not None and key not in search.columns:
+        return False
+    wanted = {"id", *_ENDS} if key is None else search.columns[key]
+    if kind_of(name) == "_indices":
+        wanted = frozenset({"values", "min", "max"})
+    for batch in stored_batches(search.store, name):
+        for column in wanted & set(batch.schema.names):
+            values = batch.column(column)
+            text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+            if text and pc.any(pc.equal(values, search.entity_id)).as_py():
+                return True
+    return False
+
+
+def _in_chunk(search: _Search, name: str) -> bool:
+    """Whether a piece of the log mentions the id: in a message, say."""
+    body = search.store.objects.read(name)
+    if body is None:
+        return False
+    rows = pa.ipc.open_file(io.BytesIO(body)).read_all()
+    found = pc.match_substring(rows["metadata"], search.entity_id)
+    return bool(pc.any(found).as_py())
+
+
+def _holds(body: bytes, needle: bytes, *, binary: bool) -> bool:
+    return needle in body and not (binary and len(needle) < _SHORT)
+
+
+def _paths(places: Sequence[str | Path]) -> Iterator[Path]:
+    for place in map(Path, places):
+        if place.is_file():
+            yield place
+        elif place.is_dir():
+            yield from sorted(one for one in place.rglob("*") if one.is_file())

@@ -1,0 +1,58 @@
+"""Writes anew what still holds deleted rows, so that a cleanup can remove the old files.
+
+A deleted row is only marked: its data file and the indexes keep it. Content does not change; the
+rewrite is published as maintenance, and re-planned when it loses to a writer.
+"""
+
+from omnigraph.history.branches import list_branches, open_line
+from omnigraph.history.line import Line
+from omnigraph.history.plan import PublishPlan, Signature, WriteTxn
+from omnigraph.history.publish import publish
+from omnigraph.history.upkeep import in_smaller_bites
+from omnigraph.storage.index import covered, stage_indexes
+from omnigraph.storage.store import Store
+from omnigraph.storage.table import Staged, stage_rewrite
+
+ACTOR = "omnigraph:maintenance"
+
+
+def rewrite_deleted(store: Store) -> int:
+    """Rewrite, on every branch, what holds deleted rows, and build its indexes anew.
+
+    Gives how many commits that took. A tag is never rewritten: delete it, or what it names stays.
+    """
+    made = 0
+    for name in list_branches(store):
+        line = open_line(store, name)
+        for _ in range(2):  # a rewrite that lost to a writer took a smaller bite
+            made += _rewrite(line)
+        made += _index(line)
+    return made
+
+
+def _rewrite(line: Line) -> bool:
+    def stage(txn: WriteTxn, limit: int | None) -> PublishPlan | None:
+        found: dict[str, Staged] = {}
+        for key in sorted(txn.base.state.tables):
+            table = txn.table(key)
+            if any(one.metadata.deletion_file for one in table.dataset.get_fragments()):
+                staged = stage_rewrite(txn.store, table, at_most=limit)
+                found |= {key: staged} if staged is not None else {}
+        return PublishPlan("optimize", found, maintenance=True) if found else None
+
+    return publish(line, in_smaller_bites(stage), Signature(ACTOR)) is not None
+
+
+def _index(line: Line) -> bool:
+    """Indexes hold the values of rows that were deleted since they were built."""
+
+    def prepare(txn: WriteTxn) -> PublishPlan | None:
+        found: dict[str, Staged] = {}
+        for key in sorted(txn.base.state.tables):
+            table = txn.table(key)
+            columns = list(covered(table))
+            staged = stage_indexes(txn.store, table, columns, anew=True) if columns else None
+            found |= {key: staged} if staged is not None else {}
+        return PublishPlan("optimize", found, maintenance=True) if found else None
+
+    return publish(line, prepare, Signature(ACTOR)) is not None

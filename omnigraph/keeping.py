@@ -1,0 +1,79 @@
+"""The part of a graph handle that keeps a graph in order: cleanup, and proofs that things are gone.
+
+Each call is one run below. Nothing here changes what the newest state of a branch shows.
+"""
+
+from collections.abc import Sequence
+from os import PathLike, fspath
+
+from omnigraph.events import operation
+from omnigraph.history.retention.absence import Absence, find_traces
+from omnigraph.history.retention.collect import Progress, cleanup, preview
+from omnigraph.history.retention.policy import Duration, policy_of
+from omnigraph.history.retention.report import Cleanup
+from omnigraph.writing import Writing
+
+
+class Keeping(Writing):
+    """Everything about what is kept, and what is not."""
+
+    def cleanup(
+        self,
+        *,
+        keep: int | None = None,
+        older_than: Duration | None = None,
+        confirm: bool = False,
+        grace: Duration | None = None,
+        erase: bool = False,
+        progress: Progress | None = None,
+    ) -> Cleanup:
+        """Remove history that is neither among the newest `keep` commits of a branch nor young.
+
+        `older_than` and `grace` are seconds, a `timedelta`, or text such as `7d`; a commit is as
+        old as the time since it stopped being the newest. What branches, tags, merge bases and
+        running operations need stays. `grace` (an hour) spares what somebody may just be reading.
+        Without `confirm` nothing is removed: the report tells what would be. `erase` first writes
+        anew what holds deleted rows, so that nothing of them is left. Others may read and write.
+
+        Raises `InputError`, `ConcurrentCommit` while another cleanup is at work, `Conflict` when
+        something that must stay cannot be read, `ReadOnlyError`.
+        """
+        self._open()
+        policy = policy_of(keep, older_than, grace)
+        if not confirm:
+            return preview(self._store, policy)
+        self._writable("a cleanup")
+        with operation("cleanup", self.branch_name) as event:
+            if erase:
+                from omnigraph.history.retention.erase import rewrite_deleted
+
+                rewrite_deleted(self._store)
+            done = cleanup(self._store, policy, progress)
+            _forget_caches(self)
+            event.facts["bytes_removed"] = done.bytes_removed
+            event.facts["old_versions_removed"] = done.old_versions_removed
+        return done
+
+    def check_absent(
+        self, type_name: str, entity_id: str, *, also: Sequence[str | PathLike[str]] = ()
+    ) -> Absence:
+        """Look for traces of an entity in every file of the graph and of the caches.
+
+        `also` are more files and folders, such as those of rejected records. Reads everything
+        there is, and writes nothing.
+        """
+        self._open()
+        from omnigraph.engine.cache import cache_directory
+
+        places = [one for one in (cache_directory(),) if one is not None]
+        return find_traces(
+            self._store, type_name, entity_id, [*places, *(fspath(one) for one in also)]
+        )
+
+
+def _forget_caches(graph: Keeping) -> None:
+    """Neighbour lists of versions that are gone, in memory and on disk."""
+    from omnigraph.engine.cache import shared_caches
+    from omnigraph.engine.recall import forget
+
+    forget(shared_caches(), graph._store)
