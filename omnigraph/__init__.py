@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from omnigraph import testing as testing
     from omnigraph.aio import AsyncGraph as AsyncGraph
     from omnigraph.aio import open as aopen
+    from omnigraph.baseline import Baseline as Baseline
+    from omnigraph.feed import ChangeBlock as ChangeBlock
+    from omnigraph.feed import Feed as Feed
     from omnigraph.graph import Graph as Graph
     from omnigraph.graph import init as init
     from omnigraph.graph import open as open
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from omnigraph.nodes import EdgeSet as EdgeSet
     from omnigraph.nodes import Node as Node
     from omnigraph.nodes import NodeSet as NodeSet
+    from omnigraph.pages import ChangePage as ChangePage
     from omnigraph.prepared import Prepared as Prepared
     from omnigraph.receipt import LoadReport as LoadReport
     from omnigraph.receipt import Receipt as Receipt
@@ -31,8 +35,12 @@ __version__ = "0.1.0"
 
 _PLACES = {
     "AsyncGraph": "aio:AsyncGraph",
+    "Baseline": "baseline:Baseline",
+    "ChangeBlock": "feed:ChangeBlock",
+    "ChangePage": "pages:ChangePage",
     "Commit": "history.commit:Commit",
     "EdgeSet": "nodes:EdgeSet",
+    "Feed": "feed:Feed",
     "Graph": "graph:Graph",
     "LoadReport": "receipt:LoadReport",
     "Node": "nodes:Node",
@@ -52,8 +60,12 @@ _PLACES = {
 
 __all__ = [
     "AsyncGraph",
+    "Baseline",
+    "ChangeBlock",
+    "ChangePage",
     "Commit",
     "EdgeSet",
+    "Feed",
     "Graph",
     "LoadReport",
     "Node",

@@ -161,3 +161,21 @@ def test_a_file_that_somebody_replaced_gives_no_cursor(
     monkeypatch.setattr(Path, "replace", interfered)
     with pytest.raises(omnigraph.errors.InputError, match="replaced meanwhile"):
         shared.baseline(place)
+
+
+def test_cleanup_behind_a_cursor_is_a_gap_and_nothing_is_lost(graph: Graph) -> None:
+    feed = graph.changes("beginning")
+    start, rows = feed.cursor, exported(graph)
+    held = list(feed)
+    graph.cleanup(keep=1, older_than=0, grace=0, confirm=True)
+    fresh = omnigraph.open(graph.uri, durability="os")
+    with pytest.raises(ChangeFeedGap) as error:
+        list(fresh.changes(cursor=start))
+    assert error.value.first_unreadable_commit_id == held[0].commit.id
+    with pytest.raises(ChangeFeedGap):
+        list(graph.changes(cursor=start))  # its tables are still open
+    made = fresh.baseline()
+    assert len(list(made)) == len(rows)
+    fresh.insert("Firm", {"name": "late"})
+    assert told(fresh.changes(cursor=made.cursor)) == [[("insert", "Firm", "late")]]
+    assert told(fresh.changes(cursor=held[-1].cursor)) == [[("insert", "Firm", "late")]]
