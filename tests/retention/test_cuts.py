@@ -1,0 +1,162 @@
+"""Cleanup cut off at any effect: what is retained stays, and the next one ends the work."""
+
+import multiprocessing
+import os
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from omnigraph.errors import OmnigraphError
+from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
+from omnigraph.history.line import Line
+from omnigraph.history.log import Log
+from omnigraph.history.retention import claim
+from omnigraph.history.retention.collect import cleanup, preview
+from omnigraph.history.retention.policy import Policy
+from omnigraph.history.tags import create_tag, delete_tag, list_tags, open_tag
+from omnigraph.storage.effects import Fault
+from omnigraph.storage.store import open_store
+from omnigraph.storage.table import open_table, stage_append
+from tests.rig.invariants import check_invariants
+from tests.rig.writes import (
+    PERSON,
+    TABLES,
+    append,
+    init_small,
+    read_branch,
+    read_rows,
+    shaped,
+    update,
+    write,
+)
+
+POLICY = Policy(keep=2, grace=timedelta())
+_SPAWN = multiprocessing.get_context("spawn")
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph with something of every kind to remove."""
+    root = tmp_path_factory.mktemp("cuts") / "start"
+    store = init_small(root)
+    line = open_line(store, "main")
+    write(line, append({"a": 1, "b": 2}), TABLES)
+    gone = create_branch(store, "gone", line)
+    write(gone, append({"g": 1}))
+    delete_branch(store, "gone")
+    create_branch(store, "gone", line)
+    side = create_branch(store, "side", line)
+    write(side, append({"s": 1}))
+    create_tag(store, "v0", line)
+    delete_tag(store, "v0")
+    create_tag(store, "v1", line)
+    for n in range(3):
+        write(line, update({"a": n}), TABLES)
+    entry = line.refresh().state.tables[PERSON]
+    table = open_table(store, entry.location, entry.lance_version)
+    stage_append(store, table, shaped(table, {"lost": 1}))
+    return root
+
+
+Shown = dict[str, object]
+
+
+def shown(root: Path | str) -> Shown:
+    """Everything that must stay readable: heads, the commits kept below them, tags."""
+    store = open_store(str(root))
+    found: Shown = {}
+    for name in list_branches(store):
+        line = open_line(store, name)
+        state = line.refresh().state
+        commits = [one.id for one in Log(store, state).first_parents(state.head.commit_id)]
+        found |= {f"{name} {one}": read_branch(line, one) for one in commits[: POLICY.keep]}
+    for tag in list_tags(store):
+        tables = open_tag(store, tag.name).tables
+        found[tag.name] = {key: read_rows(store, one) for key, one in tables.items()}
+    return found
+
+
+def copied(start: Path, place: Path) -> str:
+    shutil.rmtree(place, ignore_errors=True)
+    return str(shutil.copytree(start, place))
+
+
+def effects(start: Path, place: Path) -> int:
+    """How many effects a whole cleanup has; after it there is nothing left to do."""
+    store = open_store(copied(start, place), durability="os")
+    with store.effects.recorded() as seen:
+        cleanup(store, POLICY)
+    assert preview(store, POLICY).datasets == ()
+    assert store.objects.list("__gc") == []
+    return len(seen)
+
+
+def judge(root: str, expected: Shown, handle: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is retained is there; whoever had the graph open goes on; the next cleanup ends it."""
+    assert shown(root) == expected
+    made = write(handle, append({"next": 0}))
+    assert made is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(claim, "ABANDONED", timedelta(seconds=-10))
+        store = open_store(root, durability="os")
+        assert not cleanup(store, POLICY).failed
+    assert store.objects.list("__gc") == []
+    assert preview(store, POLICY).datasets == ()
+    kept = {name: rows for name, rows in shown(root).items() if name in expected}
+    assert kept == {name: expected[name] for name in kept}
+    check_invariants(root, acknowledged=[made])
+
+
+def cut(start: Path, place: Path, at: int, how: str, patch: pytest.MonkeyPatch) -> None:
+    expected = shown(start)
+    root = copied(start, place)
+    handle = open_line(open_store(root, durability="os"), "main")
+    if how == "exit":
+        child = _SPAWN.Process(target=end_after, args=(root, at))
+        child.start()
+        child.join()
+        assert child.exitcode == 9
+    else:
+        store = open_store(root, durability="os")
+        with store.effects.failing(Fault(at, how)):  # type: ignore[arg-type]
+            try:
+                told = cleanup(store, POLICY)
+            except (OmnigraphError, OSError):
+                pass
+            else:
+                assert told.failed or how == "after" or at > 2
+    judge(root, expected, handle, patch)
+
+
+def end_after(root: str, at: int) -> None:
+    """Run a cleanup that ends its process right after one effect."""
+    store = open_store(root, durability="os")
+    with store.effects.failing(Fault(at, "exit")):
+        cleanup(store, POLICY)
+    os._exit(0)
+
+
+@pytest.mark.parametrize("how", ["before", "after"])
+def test_failures_on_the_way(
+    start: Path, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = effects(start, tmp_path / "whole")
+    first = {"before": 1, "after": 5}[how]
+    for at in range(first, count + 1, 13):
+        cut(start, tmp_path / "cut", at, how, monkeypatch)
+
+
+def test_the_end_of_the_process(
+    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut(start, tmp_path / "cut", 20, "exit", monkeypatch)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("how", ["before", "after", "exit"])
+def test_every_cut(start: Path, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for at in range(1, effects(start, tmp_path / "whole") + 1):
+        cut(start, tmp_path / "cut", at, how, monkeypatch)
