@@ -4,7 +4,7 @@ Owns the capture. Ancestry is decided over the whole graph of commits, never by 
 what happens to a branch after the capture does not change what is merged.
 """
 
-from collections.abc import Mapping
+from collections import deque
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +13,7 @@ from omnigraph.errors import InputError
 from .commit import Commit
 from .diff import snapshot_of
 from .line import Line
-from .log import Log, in_order, merge_bases
+from .log import in_order, merge_bases
 from .manifest import Opened
 from .snapshot import Snapshot, of_state
 
@@ -24,8 +24,8 @@ Outcome = Literal["already_up_to_date", "fast_forward", "merged", "conflict"]
 class Frame:
     """Two captured sides. `ours` is the target, `theirs` what is merged into it.
 
-    `bases` are the best common ancestors, by id; `ancestry` all commits that `ours` stands on.
-    `foreign` are commits that only `theirs` stands on, oldest first.
+    `bases` are the best common ancestors, by id; `foreign` are commits that only `theirs` stands
+    on, oldest first.
     """
 
     source: Line | None
@@ -35,7 +35,6 @@ class Frame:
     theirs: Snapshot
     bases: tuple[Snapshot, ...]
     outcome: Outcome
-    ancestry: Mapping[str, Commit]
     foreign: tuple[Commit, ...] = ()
 
     @property
@@ -49,28 +48,71 @@ def capture(source: Line, target: Line) -> Frame:
     taken, opened = source.refresh(), target.refresh()
     theirs = of_state(source.store, source, taken)
     ours = of_state(target.store, target, opened)
-    mine = ours.log.ancestors(ours.commit_id)
-    if theirs.commit_id in mine:
-        outcome: Outcome = "already_up_to_date"
-        return Frame(source, target, opened, ours, theirs, (theirs,), outcome, mine)
-    other = theirs.log.ancestors(theirs.commit_id)
-    found = merge_bases(mine, other)
+    found, only = best_bases(ours, theirs)
     if not found:
         raise InputError(
             f"branches '{source.name}' and '{target.name}' have no common history",
             reason="no common ancestor",
         )
-    outcome = "fast_forward" if found == (ours.commit_id,) else "merged"
+    outcome: Outcome = "merged"
+    if found == (theirs.commit_id,):
+        outcome = "already_up_to_date"
+    elif found == (ours.commit_id,):
+        outcome = "fast_forward"
     bases = tuple(snapshot_of(ours, ours.log, one) for one in found)
-    foreign = tuple(reversed(in_order(other[one] for one in other.keys() - mine.keys())))
-    return Frame(source, target, opened, ours, theirs, bases, outcome, mine, foreign)
+    foreign = tuple(reversed(in_order(only)))
+    return Frame(source, target, opened, ours, theirs, bases, outcome, foreign)
 
 
 def common_base(one: Snapshot, other: Snapshot) -> Snapshot:
     """The best common ancestor of two snapshots, the first of several."""
-    mine, theirs = (each.log.ancestors(each.commit_id) for each in (one, other))
-    found = merge_bases(mine, theirs)
+    found, _ = best_bases(one, other)
     if not found:
         raise InputError("the two states have no common history", reason="no common ancestor")
-    log: Log = one.log
-    return snapshot_of(one, log, found[0])
+    return snapshot_of(one, one.log, found[0])
+
+
+def best_bases(ours: Snapshot, theirs: Snapshot) -> tuple[tuple[str, ...], list[Commit]]:
+    """The best common ancestors, by id, and what only `theirs` stands on (or a little more).
+
+    Both pasts are walked side by side until they meet: what lies below a common commit is looked
+    at only as far as a walk had come by then. So the cost is that of what is new on both sides.
+    """
+    marks = _painted(ours, theirs)
+    found = sorted(one for one, mark in marks.items() if mark == _BOTH)
+    if len(found) > 1:  # one of them may stand on another by a way that was not walked
+        mine, other = (each.log.ancestors(each.commit_id) for each in (ours, theirs))
+        found = list(merge_bases(mine, other))
+    only = [theirs.log.get(one) for one, mark in marks.items() if mark == _THEIRS]
+    return tuple(found), only
+
+
+_OURS, _THEIRS, _BELOW = 1, 2, 4
+_BOTH = _OURS | _THEIRS
+
+
+def _painted(ours: Snapshot, theirs: Snapshot) -> dict[str, int]:
+    """By which side each commit is reached, and whether it lies below one that both reach."""
+    marks = {ours.commit_id: _OURS}
+    marks[theirs.commit_id] = marks.get(theirs.commit_id, 0) | _THEIRS
+    waiting, queued = deque(marks), set(marks)
+    above = len(queued)  # of those waiting, how many do not lie below a common one
+    while above:
+        at = waiting.popleft()
+        queued.discard(at)
+        mark = marks[at]
+        above -= not mark & _BELOW
+        log = ours.log if mark & _OURS else theirs.log
+        paint = mark | _BELOW if mark & _BOTH == _BOTH else mark
+        for parent in log.get(at).parents:
+            was = marks.get(parent, 0)
+            if was | paint == was:
+                continue
+            marks[parent] = was | paint
+            if parent in queued:
+                above -= not was & _BELOW
+            else:
+                waiting.append(parent)
+                queued.add(parent)
+            above += not marks[parent] & _BELOW
+    return marks

@@ -84,7 +84,7 @@ def _judged(
     if not schemas_agree(theirs.schema, ours.schema):
         raise schemas_differ(f"commit {theirs.commit_id}", target.name)
     checked(asked.strategy, [key.partition(":")[2] for key in ours.tables])
-    frame = Frame(None, target, opened, ours, theirs, (base,), "merged", {})
+    frame = Frame(None, target, opened, ours, theirs, (base,), "merged")
     judged, resolved = settle(_Rewrite(frame, asked.options), asked.strategy)
     found = Merged(frame, "merged", judged=judged, resolved=resolved)
     if judged.found:
