@@ -18,6 +18,7 @@ from omnigraph.errors import (
     CommitNotFound,
     HistoryReclaimed,
     InputError,
+    OmnigraphError,
     UsageError,
 )
 from omnigraph.history.changes import Block, Chain, Scope, blocks, chain_after, scope_of
@@ -136,15 +137,22 @@ class Feed(Iterator[ChangeBlock]):
         self.chain, self.scope, self.binding = chain, scope, binding
         self._blocks = blocks(chain, scope)
         self._at = chain.after
+        self._failed: OmnigraphError | None = None  # told again: a feed never ends by an error
 
     def __iter__(self) -> "Feed":
         return self
 
     def __next__(self) -> ChangeBlock:
+        if self._failed is not None:
+            raise self._failed
         try:
             found = next(self._blocks)
         except ChangeFeedGap as error:
-            raise told_gap(error, self.cursor) from error
+            self._failed = told_gap(error, self.cursor)
+            raise self._failed from error
+        except OmnigraphError as error:
+            self._failed = error
+            raise
         self._at = found.commit.id
         return ChangeBlock(found, self.cursor)
 

@@ -5,7 +5,7 @@ commit follows from the log alone, without old manifests and without the branch 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -113,6 +113,10 @@ class Commit:
     def merged_parent(self) -> str | None:
         """The commit that a merge brought in."""
         return self.parents[1] if len(self.parents) > 1 else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A commit goes to other processes without the handle that gave it out."""
+        return Commit, tuple(getattr(self, one.name) for one in fields(self) if one.compare)
 
     def changes(self, **filters: Any) -> Any:
         """What it changed against its first parent; `types`, `kinds` and `ops` choose."""

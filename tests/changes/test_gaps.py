@@ -1,5 +1,7 @@
 """What cleanup took away is a gap that says so, and a baseline leads over it without loss."""
 
+import copy
+import pickle
 import shutil
 from pathlib import Path
 from typing import Any
@@ -179,3 +181,18 @@ def test_cleanup_behind_a_cursor_is_a_gap_and_nothing_is_lost(graph: Graph) -> N
     fresh.insert("Firm", {"name": "late"})
     assert told(fresh.changes(cursor=made.cursor)) == [[("insert", "Firm", "late")]]
     assert told(fresh.changes(cursor=held[-1].cursor)) == [[("insert", "Firm", "late")]]
+
+
+def test_a_feed_that_failed_does_not_end_quietly(graph: Graph) -> None:
+    graph = without(graph, graph.log()[-2].id, "node:Person")
+    feed = graph.changes("beginning")
+    for _ in range(2):
+        with pytest.raises(ChangeFeedGap):
+            list(feed)
+    assert not feed.caught_up
+
+
+def test_a_commit_goes_to_other_processes_without_its_graph(shared: Graph) -> None:
+    for copied in (pickle.loads(pickle.dumps(shared.head)), copy.deepcopy(shared.head)):
+        assert copied == shared.head
+        assert copied.graph is None
