@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar
 import pyarrow as pa
 
 from omnigraph import graph as sync
+from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan
 from omnigraph.feed import ChangeBlock
 from omnigraph.history.commit import Commit
 from omnigraph.nodes import Node
@@ -172,6 +173,14 @@ class AsyncGraph:
     async def load(self, data: Any, **options: Any) -> Receipt | LoadReport:
         """As `Graph.load`."""
         return await run(self.sync.load, data, **options)
+
+    async def plan_schema(self, new: Any, /, **options: Any) -> SchemaPlan:
+        """As `Graph.plan_schema`."""
+        return await run(self.sync.plan_schema, new, **options)
+
+    async def apply_schema(self, new: Any, /, **options: Any) -> SchemaApplied:
+        """As `Graph.apply_schema`."""
+        return await run(self.sync.apply_schema, new, **options)
 
     # Other states -------------------------------------------------------------------------------
 
