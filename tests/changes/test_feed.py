@@ -163,7 +163,18 @@ def test_a_changed_type_is_a_boundary_and_a_baseline_leads_over_it(graph: Graph)
     assert told(graph.changes(cursor=made.cursor)) == [[("insert", "Firm", "after")]]
 
 
-def test_a_filter_follows_a_type_through_its_new_name_and_its_end(graph: Graph) -> None:
+def test_a_filter_knows_a_type_that_was_dropped_since(graph: Graph) -> None:
+    start = graph.changes(types=["Firm"]).cursor
+    every = graph.changes().cursor
+    graph.apply_schema(SCHEMA.replace("node Firm { name: String @key }\n", ""))
+    gone = [[("delete", "Firm", "acme")]]
+    assert told(graph.changes(cursor=start, types=["Firm"])) == gone
+    assert told(graph.changes(cursor=every)) == gone
+    with pytest.raises(InputError, match="there is no type 'Firm'"):
+        graph.changes(types=["Firm"])
+
+
+def test_a_filter_follows_a_type_through_its_new_name(graph: Graph) -> None:
     start = graph.changes(types=["Firm"]).cursor
     named = SCHEMA.replace("node Firm {", 'node Company @rename_from("Firm") {')
     graph.apply_schema(named)
