@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 import pytest
 
 from omnigraph.history import bases
+from omnigraph.history.bases import best_bases
 from omnigraph.history.commit import Commit
 from omnigraph.history.entities import TableChanges
-from omnigraph.history.log import merge_bases
+from omnigraph.history.snapshot import Snapshot
 from omnigraph.merging import merge, work
 from omnigraph.merging.sides import Sides, ids_of
 from omnigraph.rules import cardinality
@@ -25,6 +26,7 @@ from tests.model.programs import Program
 
 Patch = pytest.MonkeyPatch
 Ancestors = Mapping[str, Commit]
+Ids = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -32,31 +34,35 @@ class Defect:
     """A planted defect, and a small program that fails with it."""
 
     plant: Callable[[Patch], None]
-    program: Program = ()
+    program: Program
 
 
 def wrong_base(patch: Patch) -> None:
     """An older common ancestor than the best one is the base."""
-
-    def older(ours: Ancestors, theirs: Ancestors) -> tuple[str, ...]:
-        return (min(ours.keys() & theirs.keys()),)
-
-    patch.setattr(bases, "merge_bases", older)
+    _choosing(patch, lambda _, shared: (min(shared),))
 
 
 def one_of_several_bases(patch: Patch) -> None:
     """Of the bases of a criss-cross history only the first is looked at."""
-    patch.setattr(bases, "merge_bases", lambda ours, theirs: merge_bases(ours, theirs)[:1])
+    _choosing(patch, lambda found, _: found[:1])
 
 
 def ordered_by_version(patch: Patch) -> None:
     """The common ancestor of the highest version number is the base."""
 
-    def highest(ours: Ancestors, theirs: Ancestors) -> tuple[str, ...]:
-        shared = ours.keys() & theirs.keys()
-        return (max(shared, key=lambda one: (ours[one].manifest_version, one)),)
+    def highest(_: Ids, shared: Ancestors) -> Ids:
+        return (max(shared, key=lambda one: (shared[one].manifest_version, one)),)
 
-    patch.setattr(bases, "merge_bases", highest)
+    _choosing(patch, highest)
+
+
+def _choosing(patch: Patch, choose: Callable[[Ids, Ancestors], Ids]) -> None:
+    def chosen(ours: Snapshot, theirs: Snapshot) -> tuple[Ids, list[Commit]]:
+        found, only = best_bases(ours, theirs)
+        mine, other = (one.log.ancestors(one.commit_id) for one in (ours, theirs))
+        return choose(found, {one: mine[one] for one in mine.keys() & other.keys()}), only
+
+    patch.setattr(bases, "best_bases", chosen)
 
 
 def swapped_sides(patch: Patch) -> None:
@@ -136,18 +142,190 @@ def _judging(patch: Patch, keep: Callable[[list[Any]], list[Any]]) -> None:
 
 
 DEFECTS: dict[str, Defect] = {
-    one.__name__: Defect(one)
-    for one in (
+    "wrong_base": Defect(
         wrong_base,
+        (
+            ("fork", "main", "p", None),
+            ("put", "main", ((("node:Team", "t"), (("title", "y"),)),)),
+            ("merge", "main", "p", "collapse"),
+        ),
+    ),
+    "one_of_several_bases": Defect(
         one_of_several_bases,
+        (
+            ("fork", "main", "p", None),
+            (
+                "put",
+                "main",
+                (
+                    (
+                        ("node:Person", "a"),
+                        (("name", "a"), ("age", 5), ("nick", "A"), ("score", 0.0)),
+                    ),
+                ),
+            ),
+            ("fork", "main", "q", None),
+            (
+                "put",
+                "p",
+                (
+                    (
+                        ("node:Person", "b"),
+                        (("name", "b"), ("age", 6), ("nick", None), ("score", None)),
+                    ),
+                ),
+            ),
+            ("merge", "p", "main", "none"),
+            ("merge", "q", "p", "none"),
+            (
+                "put",
+                "main",
+                (
+                    (
+                        ("node:Person", "a"),
+                        (("name", "a"), ("age", 7), ("nick", "A"), ("score", 0.0)),
+                    ),
+                    (
+                        ("node:Person", "b"),
+                        (("name", "b"), ("age", 8), ("nick", None), ("score", None)),
+                    ),
+                ),
+            ),
+            ("merge", "p", "main", "none"),
+        ),
+    ),
+    "ordered_by_version": Defect(
         ordered_by_version,
+        (
+            ("fork", "main", "s", None),
+            ("put", "main", ((("edge:Leads", "l2"), (("src", "b"), ("dst", "t"))),)),
+            ("merge", "main", "s", "values"),
+            ("merge", "s", "main", "values"),
+            ("merge", "main", "s", "values"),
+        ),
+    ),
+    "swapped_sides": Defect(
         swapped_sides,
+        (
+            ("fork", "main", "r", 0),
+            ("put", "r", ((("node:Team", "s"), (("title", None),)),)),
+            ("merge", "r", "main", "values"),
+        ),
+    ),
+    "resurrected_edges": Defect(
         resurrected_edges,
+        (
+            ("fork", "main", "s", None),
+            ("cut", "main", ("node:Person", "b")),
+            (
+                "put",
+                "s",
+                (
+                    (
+                        ("node:Person", "d"),
+                        (("name", "d"), ("age", 2), ("nick", "B"), ("score", 0.0)),
+                    ),
+                ),
+            ),
+            ("merge", "s", "main", "collapse"),
+        ),
+    ),
+    "no_orphan_check": Defect(
         no_orphan_check,
+        (
+            ("fork", "main", "s", None),
+            ("put", "s", ((("edge:Knows", "k3"), (("src", "b"), ("dst", "a"), ("since", 1))),)),
+            ("cut", "main", ("node:Person", "b")),
+            ("merge", "main", "s", "none"),
+        ),
+    ),
+    "no_unique_check": Defect(
         no_unique_check,
+        (
+            ("fork", "main", "q", None),
+            (
+                "put",
+                "main",
+                (
+                    (
+                        ("node:Person", "c"),
+                        (("name", "c"), ("age", None), ("nick", "B"), ("score", 1.5)),
+                    ),
+                ),
+            ),
+            (
+                "put",
+                "q",
+                (
+                    (
+                        ("node:Person", "d"),
+                        (("name", "d"), ("age", 3), ("nick", "B"), ("score", 0.0)),
+                    ),
+                ),
+            ),
+            ("merge", "q", "main", "values"),
+        ),
+    ),
+    "stale_cardinality": Defect(
         stale_cardinality,
+        (
+            ("fork", "main", "q", None),
+            ("put", "q", ((("edge:Knows", "k1"), (("src", "a"), ("dst", "c"), ("since", 1))),)),
+            (
+                "put",
+                "main",
+                (
+                    (
+                        ("node:Person", "d"),
+                        (("name", "d"), ("age", 1), ("nick", None), ("score", -0.0)),
+                    ),
+                    (("edge:Leads", "l1"), (("src", "d"), ("dst", "s"))),
+                ),
+            ),
+            ("merge", "main", "q", "theirs"),
+        ),
+    ),
+    "carried_row_ids": Defect(
         carried_row_ids,
+        (
+            ("fork", "main", "s", None),
+            (
+                "put",
+                "s",
+                (
+                    (
+                        ("node:Person", "d"),
+                        (("name", "d"), ("age", 3), ("nick", None), ("score", 1.5)),
+                    ),
+                ),
+            ),
+            ("fork", "s", "r", None),
+            (
+                "put",
+                "main",
+                (
+                    (
+                        ("node:Person", "d"),
+                        (("name", "d"), ("age", None), ("nick", None), ("score", -0.0)),
+                    ),
+                ),
+            ),
+            ("merge", "main", "r", "values"),
+        ),
+    ),
+    "no_foreign_commits": Defect(
         no_foreign_commits,
+        (
+            ("fork", "main", "p", None),
+            ("put", "main", ((("node:Team", "t"), (("title", "y"),)),)),
+            ("merge", "main", "p", "collapse"),
+        ),
+    ),
+    "merged_again": Defect(
         merged_again,
-    )
+        (
+            ("fork", "main", "r", 0),
+            ("merge", "r", "main", "rows"),
+        ),
+    ),
 }

@@ -65,7 +65,8 @@ _KINDS = (
     *("merge",) * 12,
     *("drop", "rewrite", "rewrite", "reopen", "fault", "fault", "diff", "at"),
 )
-_BEGIN = ("fork", "put", "put")  # what every program begins with
+_BEGIN = ("fork", "put", "put")  # what programs begin with, or else with this:
+_CROSSED = ("cross_fork", "cross_main", "cross_other", "cross_keep", "cross_one", "cross_two")
 
 
 class Author:
@@ -77,9 +78,10 @@ class Author:
         self.count = 0
 
     def program(self, size: int) -> Program:
-        """So many steps; with the first ones two branches go apart."""
+        """So many steps; with the first ones two branches go apart, or merge each other."""
         steps: list[Step] = []
-        for kind in (*_BEGIN, *self.dice.choices(_KINDS, k=size))[:size]:
+        begin = _CROSSED if size > 2 * len(_BEGIN) and self.dice.random() < 0.25 else _BEGIN
+        for kind in (*begin, *self.dice.choices(_KINDS, k=size))[:size]:
             step = self._step(kind)
             steps.append(step)
             self._imagine(step)
@@ -94,7 +96,20 @@ class Author:
                 self.dice.choice(("before", "after")),
                 inner,
             )
+        if kind.startswith("cross"):
+            return self._cross(kind)
         return getattr(self, f"_{kind}")()  # type: ignore[no-any-return]
+
+    def _cross(self, kind: str) -> Step:
+        """Two branches go apart, and each takes what the other was then: two best ancestors."""
+        how = self.dice.choice(STRATEGIES)
+        steps: dict[str, Step] = {
+            "cross_fork": ("fork", "main", "p", None),
+            "cross_keep": ("fork", "main", "q", None),
+            "cross_one": ("merge", "p", "main", how),
+            "cross_two": ("merge", "q", "p", how),
+        }
+        return steps.get(kind) or self._put("main" if kind == "cross_main" else "p")
 
     def _branch(self) -> str:
         return self.dice.choice(sorted(self.model.heads))
@@ -134,9 +149,9 @@ class Author:
         graph = self.model.graph(branch)
         return "cut", branch, self.dice.choice(sorted(graph)) if graph else (PERSON, "a")
 
-    def _put(self) -> Step:
+    def _put(self, branch: str | None = None) -> Step:
         """One to three entities; what would be refused is thought over a few times."""
-        branch = self._branch()
+        branch = branch or self._branch()
         old = self.model.graph(branch)
         for _ in range(6):
             found = dict(self._entity(old) for _ in range(self.dice.randint(1, 3)))

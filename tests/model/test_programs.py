@@ -6,10 +6,11 @@ is made small and printed as a script.
 
 import pytest
 
+from tests.model.planted import DEFECTS
 from tests.model.programs import Author, Program, script, shrunk
 from tests.model.running import hits, run
 
-QUICK, FULL = 240, 5000
+QUICK, FULL = 200, 5000
 
 
 def failure(program: Program) -> BaseException | None:
@@ -35,7 +36,7 @@ def check(seed: int, size: int) -> None:
 @pytest.mark.parametrize("part", range(4))
 def test_small_programs(part: int) -> None:
     for seed in range(part, QUICK, 4):
-        check(seed, 5 + seed % 4)
+        check(seed, 4 + seed % 5)
 
 
 @pytest.mark.full
@@ -51,9 +52,22 @@ def test_many_programs(part: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert not rare
 
 
+@pytest.mark.parametrize("name", DEFECTS)
+def test_programs_that_show_planted_defects(name: str) -> None:
+    run(DEFECTS[name].program)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", DEFECTS)
+def test_planted_defects_are_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    DEFECTS[name].plant(monkeypatch)
+    assert failure(DEFECTS[name].program) is not None
+
+
 EVERYTHING = (
     *("already_up_to_date", "fast_forward", "merged", "conflict", "refused"),
     *("divergent_insert", "divergent_update", "delete_vs_update", "orphan_edge"),
     *("unique_violation", "cardinality_violation", "value_constraint_violation"),
+    *("several bases", "doubtful"),
     *("put", "cut", "fork", "drop", "rewrite", "reopen", "fault", "diff", "at"),
 )
