@@ -3,10 +3,13 @@
 Each call is one run below. Nothing here changes what the newest state of a branch shows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike, fspath
+from typing import Self
 
 from omnigraph.events import operation
+from omnigraph.history.hold import held
 from omnigraph.history.retention.absence import Absence, find_traces
 from omnigraph.history.retention.collect import Progress, cleanup, preview
 from omnigraph.history.retention.policy import Duration, policy_of
@@ -53,6 +56,18 @@ class Keeping(Writing):
             event.facts["bytes_removed"] = done.bytes_removed
             event.facts["old_versions_removed"] = done.old_versions_removed
         return done
+
+    @contextmanager
+    def hold(self) -> Iterator[Self]:
+        """A read-only handle on what this one shows, which no cleanup takes while the block runs.
+
+        For reads that take longer than the grace of a cleanup: exports, long streams. Another
+        process learns of it through the store, so that this needs leave to write there.
+        """
+        self._open()
+        shown = self._newest()
+        with held(self._store, self._line, shown, self.actor):
+            yield type(self)(self._store, self._line, actor=self.actor, pinned=shown)
 
     def check_absent(
         self, type_name: str, entity_id: str, *, also: Sequence[str | PathLike[str]] = ()

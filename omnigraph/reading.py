@@ -16,6 +16,7 @@ from omnigraph.engine.limits import Limits
 from omnigraph.errors import EntityNotFound, InputError
 from omnigraph.events import Event, operation
 from omnigraph.handle import Handle
+from omnigraph.history.gone import batches_until_gone, told_when_gone
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.nodes import EdgeSet, Node, NodeSet, edge_set, node_set
@@ -208,7 +209,8 @@ class Reading(Handle):
         from omnigraph.ingest.export import export_lines
 
         there = self._elsewhere(branch, at)
-        lines = export_lines(there._newest(), types, iso_dates=iso_dates)
+        shown = there._newest()
+        lines = batches_until_gone(shown, export_lines(shown, types, iso_dates=iso_dates))
         if path is None:
             return lines
         with operation("export", there.branch_name) as event:
@@ -229,7 +231,8 @@ class Reading(Handle):
             shown, query = self._compiled(source, name, given, event)
             demand(query, "read")
             event.phase("run")
-            answer = run_read(shown, query, given, limits=_limits(timeout), mode="python")
+            with told_when_gone(shown):
+                answer = run_read(shown, query, given, limits=_limits(timeout), mode="python")
             event.rows = answer.table.num_rows
             self._saw(shown, query)
         return Result(
@@ -253,11 +256,12 @@ class Reading(Handle):
             demand(query, "read")
             event.phase("run")
             limits = _limits(timeout)
-            schema, batches = stream_read(shown, query, given, limits=limits, mode="python")
+            with told_when_gone(shown):
+                schema, batches = stream_read(shown, query, given, limits=limits, mode="python")
             self._saw(shown, query)
         return ResultStream(
             schema,
-            batches,
+            batches_until_gone(shown, batches),
             query_name=query.name,
             target=self._target(),
             commit_id=shown.commit_id,

@@ -15,6 +15,7 @@ from omnigraph.storage.store import Store
 from . import intent as intents
 from .intent import Intent
 
+READ = "read"  # the operation of an intent that protects what somebody reads
 _log = logging.getLogger("omnigraph")
 
 

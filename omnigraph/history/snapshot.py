@@ -13,6 +13,7 @@ from omnigraph.errors import (
     EntityNotFound,
     HistoryReclaimed,
     InputError,
+    OmnigraphError,
     SnapshotNotFound,
     StorageError,
 )
@@ -65,14 +66,26 @@ class Snapshot:
         try:
             return open_table(self.store, entry.location, entry.lance_version)
         except FileNotFoundError as error:
-            if self.past:
-                raise HistoryReclaimed(f"{key} as of commit {self.commit_id} is gone") from error
+            if self.past or self._is_superseded():
+                raise HistoryReclaimed(
+                    f"{key} as of commit {self.commit_id} is gone: a cleanup took it",
+                    first_unreadable_commit_id=self.commit_id,
+                    hint="read a newer commit; tag what must stay before the next cleanup",
+                ) from error
             raise StorageError(
                 f"files of {key} are missing in {self.store.root.uri}; nothing was changed",
                 kind="not_found",
                 effect="none",
                 hint="restore the root from a copy; other tables and older commits may be intact",
             ) from error
+
+    def _is_superseded(self) -> bool:
+        """Whether the branch has moved on since; then a cleanup may have taken this state."""
+        try:
+            newest = open_line(self.store, self.branch).refresh().state
+        except OmnigraphError:
+            return False
+        return newest.head.commit_id != self.commit_id
 
 
 Point = str | int | datetime | None

@@ -42,6 +42,11 @@ class Handles:
                 self._open.move_to_end((location, version))
             return found
 
+    def clear(self) -> None:
+        """Let go of all handles: those of removed versions would answer until a file is read."""
+        with self._lock:
+            self._open.clear()
+
     def put(self, location: str, dataset: Any) -> None:
         """Hold a handle."""
         with self._lock:

@@ -12,6 +12,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
 from omnigraph.history.line import Line
 from omnigraph.history.log import Log
+from omnigraph.history.recover import recover
 from omnigraph.history.retention import claim
 from omnigraph.history.retention.collect import cleanup, preview
 from omnigraph.history.retention.policy import Policy
@@ -19,6 +20,7 @@ from omnigraph.history.tags import create_tag, delete_tag, list_tags, open_tag
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import open_store
 from omnigraph.storage.table import open_table, stage_append
+from tests.crash.verbs import overdue
 from tests.rig.invariants import check_invariants
 from tests.rig.writes import (
     PERSON,
@@ -106,6 +108,8 @@ def judge(root: str, expected: Shown, handle: Line, monkeypatch: pytest.MonkeyPa
     assert preview(store, POLICY).datasets == ()
     kept = {name: rows for name, rows in shown(root).items() if name in expected}
     assert kept == {name: expected[name] for name in kept}
+    with overdue():
+        recover(store)
     check_invariants(root, acknowledged=[made])
 
 

@@ -84,6 +84,7 @@ def cleanup(store: Store, policy: Policy, progress: Progress | None = None) -> C
             facts = {"names": names, "run": run_id}
             store.objects.create_json(layout.gc_name(run_id, CONDEMNED), facts)
             _finish(run, run_id)
+        store.handles.clear()
         after = take_survey(store, intents.store_time(store))
         _trim(run, after, policy)
         rows = rows_of(run.removed, survey.with_sizes(after), marking.keys, run.errors)

@@ -14,6 +14,7 @@ from omnigraph.errors import CommitNotFound, GraphNotInitialized, HistoryReclaim
 from omnigraph.history import intent as intents
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.intent import Intent
+from omnigraph.history.lease import READ
 from omnigraph.history.log import Log
 from omnigraph.history.manifest import read_manifest
 from omnigraph.storage import layout
@@ -47,6 +48,8 @@ def mark_intents(marking: Marking) -> Protected:
         confirmed = intents.confirmation(store, intent)
         if confirmed is not None:
             _protect_staged(marking, confirmed)
+        if intent.operation == READ:
+            continue  # writes nothing
         # Confirmed or not: what stands beside its files is newer, too, and no list names it.
         armed = written.get(layout.intent_name(intent.id), pending.alive_at)
         protected.since.append(armed - _GRAIN)
