@@ -25,8 +25,9 @@ from omnigraph.history.log import Log
 from omnigraph.history.manifest import manifest_exists, read_manifest
 from omnigraph.history.recover import recover
 from omnigraph.history.refs import find_ref
+from omnigraph.history.tags import list_tags
 from omnigraph.storage.effects import Effect, Fault
-from omnigraph.storage.layout import MAIN
+from omnigraph.storage.layout import MAIN, TAGS
 from omnigraph.storage.store import Store, open_store
 from tests.crash.verbs import (
     EXIT,
@@ -123,8 +124,11 @@ class Cut:
         beside = self.made != self.root
         assert not beside or files(self.store) == self.source
         left = _which(shape(self.made), before, after)
-        commits = [] if self.line is None else [_next(self.line)]
+        alone = self.line is not None and VERBS[self.verb].alone
+        commits = [] if self.line is None or alone else [_next(self.line)]
         _settle(self.root, self.store)
+        if self.line is not None and alone:
+            commits = [_next(self.line)]
         settled = _which(shape(self.made, {"next"}), before, after)
         # A handle that was open goes on, and so does a process that knows nothing.
         elsewhere(self.root, "elsewhere")
@@ -142,8 +146,10 @@ def shape(root: Path | str, ignored: Set[str] = frozenset()) -> Shape:
     if not manifest_exists(store):
         return Shape(None, None)
     rows, history = {}, {}
-    for name in list_branches(store):
-        state = read_manifest(store, find_ref(store, name).ulid).state
+    refs = [find_ref(store, name) for name in list_branches(store)]
+    refs += [find_ref(store, one.name, TAGS) for one in list_tags(store)]
+    for ref in refs:
+        name, state = f"{ref.place}/{ref.name}", read_manifest(store, ref.ulid).state
         if not state.head.closed:
             tables = {key: read_rows(store, one) for key, one in state.tables.items()}
             rows[name] = {k: [r for r in v if r[0] not in ignored] for k, v in tables.items()}
@@ -234,8 +240,25 @@ def _which(found: Shape, before: Shape, after: Shape) -> str:
         return "same"
     if found == before:
         return "before"
+    if found == _refused(before):
+        return "refused"
+    if before.rows and found == _union(before, after) != after:
+        return "both"  # names of one branch: the new one is there, the old one still
     assert found == after, f"between: {found}\nbefore: {before}\nafter: {after}"
     return "after"
+
+
+def _union(one: Shape, other: Shape) -> Shape:
+    return Shape({**one.rows, **other.rows}, {**one.history, **other.history})
+
+
+def _refused(before: Shape) -> Shape:
+    """As before, with the refusal of a long operation on main."""
+    told = {
+        name: ["refused", *line] if name.endswith(f"/{MAIN}") else line
+        for name, line in (before.history or {}).items()
+    }
+    return Shape(before.rows, told)
 
 
 def _truth(told: str, left: str, settled: str) -> None:

@@ -9,22 +9,34 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.errors import MergeConflict
+from omnigraph.storage.store import open_store
 from tests.crash.matrix import HOWS, Elsewhere, How, Matrix, Row, another_process
-from tests.crash.verbs import VERBS
+from tests.crash.verbs import VERBS, make_start, merge_side
+from tests.rig.invariants import files
 
 GOLDEN = Path(__file__).parent.parent / "cases" / "crash" / "matrix.txt"
 # In the quick suite: failures in the process everywhere in these, and a few ends of a process.
 SAMPLE = (
     *("append-3", "branch-create", "branch-delete", "copy", "long-append-3"),
-    "recover-confirmed",
+    *("merge", "recover-confirmed"),
 )
-# One failure each in writes to three tables.
+# One failure each in writes to three tables, and where names change.
 THREE: tuple[tuple[str, int, How], ...] = (
     ("upsert-3", 8, "after"),
     ("update-3", 11, "before"),
     ("delete-3", 6, "before"),
+    ("branch-rename", 4, "before"),
+    ("tag-create", 4, "before"),
+    ("revert", 7, "before"),
 )
-ENDS = (("append-1", 4), ("branch-create", 3), ("copy", 37), ("long-append-3", 5))
+ENDS = (
+    ("append-1", 4),
+    ("branch-create", 3),
+    ("copy", 37),
+    ("long-append-3", 5),
+    ("merge-overtaken", 7),
+)
 
 
 @pytest.fixture(scope="session")
@@ -79,6 +91,15 @@ def test_a_failure_in_a_write_to_three_tables(matrix: Matrix, verb: str, at: int
 @pytest.mark.parametrize(("verb", "at"), ENDS)
 def test_ends_of_the_process(matrix: Matrix, verb: str, at: int) -> None:
     cut_once(matrix, verb, at, "exit")
+
+
+def test_a_merge_with_conflicts_has_no_effect_to_be_cut_off_at(tmp_path: Path) -> None:
+    store = open_store(str(make_start("clashing", tmp_path)), durability="os")
+    before = files(store)
+    with store.effects.recorded() as done, pytest.raises(MergeConflict):
+        merge_side(store)
+    assert done == []
+    assert files(store) == before
 
 
 def test_every_verb_is_in_the_table() -> None:

@@ -11,17 +11,26 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from omnigraph.errors import RecoveryRequired
+from omnigraph.errors import RecoveryRequired, StorageError
 from omnigraph.history import intent as intents
 from omnigraph.history.branches import create_branch, delete_branch, open_line
 from omnigraph.history.copy import copy_graph
 from omnigraph.history.log import Log
 from omnigraph.history.manifest import manifest_exists
+from omnigraph.history.points import find_point
 from omnigraph.history.recover import recover
+from omnigraph.history.rename import rename_branch
+from omnigraph.history.snapshot import snapshot
+from omnigraph.history.tags import create_tag, delete_tag
+from omnigraph.merging.merge import Request, merge
+from omnigraph.merging.replay import Way, replay
+from omnigraph.merging.strategy import Strategy
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Store, open_store
+from tests.crash.schema_verbs import SCHEMA_STARTS, SCHEMA_VERBS
 from tests.rig.writes import (
+    CITY,
     PERSON,
     TABLES,
     Change,
@@ -45,11 +54,15 @@ _COPY = ".copy"
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A verb, the name of the graph that it starts from, and what it makes beside that, if so."""
+    """A verb, the name of the graph that it starts from, and what it makes beside that, if so.
+
+    `alone`: nobody writes between the cut and the recovery, which would overtake it.
+    """
 
     run: Callable[[Store], object]
     start: str = "base"
     beside: str = ""
+    alone: bool = False
 
     def made_at(self, root: str) -> str:
         """Where the verb shows what it did."""
@@ -70,10 +83,32 @@ def _create_from_past(store: Store) -> None:
     create_branch(store, "past", line, commit_id=oldest.id)
 
 
+def _again(way: Way, point: str) -> Verb:
+    """A commit made again, or taken back, on main."""
+
+    def run(store: Store) -> None:
+        line = open_line(store, MAIN)
+        shown = find_point(store, line, snapshot(store, line), point)
+        replay(way, line, shown, Request())
+
+    return Verb(run)
+
+
+def _tag_past(store: Store) -> None:
+    line = open_line(store, MAIN)
+    past = find_point(store, line, snapshot(store, line), "HEAD~1")
+    create_tag(store, "v1", line, commit_id=past.commit_id)
+
+
 def copy_beside(store: Store) -> None:
     """Copy a whole graph; effects of both places are counted together, the source has none."""
     target = f"{store.root.uri}{_COPY}"
     copy_graph(store, open_store(target, effects=store.effects, durability="os"))
+
+
+def merge_side(store: Store, strategy: Strategy = None) -> None:
+    """Merge the branch of the base into main."""
+    merge(open_line(store, "side"), open_line(store, MAIN), Request(strategy=strategy))
 
 
 VERBS: dict[str, Verb] = {
@@ -87,13 +122,25 @@ VERBS: dict[str, Verb] = {
     "branch-create": Verb(lambda s: create_branch(s, "fresh", open_line(s, MAIN))),
     "branch-create-past": Verb(_create_from_past),
     "branch-delete": Verb(lambda s: delete_branch(s, "side")),
+    "branch-rename": Verb(lambda s: rename_branch(s, "side", "other")),
+    "tag-create": Verb(lambda s: create_tag(s, "v1", open_line(s, MAIN))),
+    "tag-create-past": Verb(_tag_past),
+    "tag-delete": Verb(lambda s: delete_tag(s, "old"), "tagged"),
+    "revert": _again("revert", "HEAD"),
+    "cherry-pick": _again("cherry_pick", "side"),
     "copy": Verb(copy_beside, beside=_COPY),
     "long-append-3": Verb(lambda s: write_long(open_line(s, MAIN), append({"new": 7}), TABLES)),
     "long-rewrite-3": Verb(lambda s: write_long(open_line(s, MAIN), rewrite(), TABLES)),
+    "merge-forward": Verb(merge_side, alone=True),
+    "merge": Verb(merge_side, "apart", alone=True),
+    "merge-decided": Verb(lambda s: merge_side(s, "theirs"), "clashing", alone=True),
+    "merge-overtaken": Verb(merge_side, "apart"),
     "recover-confirmed": Verb(recover, "confirmed"),
     "recover-refused": Verb(recover, "contested"),
     "recover-armed": Verb(recover, "armed"),
     "recover-creation": Verb(recover, "creating"),
+    "recover-rename": Verb(recover, "renaming"),
+    **{name: Verb(run, at, alone=a) for name, (run, at, a) in SCHEMA_VERBS.items()},
 }
 
 
@@ -118,6 +165,20 @@ def _make_base(root: Path) -> None:
     write(line, append({"c": 3}), TABLES)
     side = create_branch(line.store, "side", line)
     write(side, append({"s": 4}))
+
+
+def _go_apart(root: Path) -> None:
+    """Both branches change rows of two types, and each a row of its own type."""
+    main, side = line_at(root), line_at(root, "side")
+    write(side, upsert({"a": 7, "t": 5}), (PERSON, CITY))
+    write(main, upsert({"b": 8, "m": 6}), (PERSON, CITY))
+    write(main, delete(["c"]))
+
+
+def _clash(root: Path) -> None:
+    """Both branches give another value to the same rows."""
+    _go_apart(root)
+    write(line_at(root), upsert({"a": 9}), (PERSON, CITY))
 
 
 def _confirm(root: Path) -> None:
@@ -156,7 +217,24 @@ def _begin_creation(root: Path) -> None:
     intents.decide(line.store, intent, "publish")
 
 
+def _begin_rename(root: Path) -> None:
+    store = line_at(root).store
+    # The intent, the verdict, the new name; the fourth effect closes the old one.
+    with store.effects.failing(Fault(4, "before")), suppress(StorageError):
+        rename_branch(store, "side", "other")
+
+
+def _tag(root: Path) -> None:
+    line = line_at(root)
+    create_tag(line.store, "old", line)
+
+
 _cut_off = {
+    **SCHEMA_STARTS,
+    "apart": _go_apart,
+    "clashing": _clash,
+    "renaming": _begin_rename,
+    "tagged": _tag,
     "confirmed": _confirm,
     "contested": _contest,
     "armed": _arm,
