@@ -17,7 +17,7 @@ from tests.changes.consumer import Consumer, exported
 from tests.model.programs import Author, Program, script, shrunk
 from tests.model.running import Run, Template
 
-QUICK, FULL = 14, 600
+QUICK, FULL = 7, 600
 
 
 class Watched(Run):
