@@ -65,10 +65,10 @@ def columns_of(schema: Any) -> list[Column]:
 
 
 def new_column(field: pa.Field, first: int) -> Column:
-    """A column that no table has yet; it may be null, whatever the rules of the graph say.
+    """A column that no table has yet; in storage it may be null, whatever the rules say.
 
-    Rows that were deleted stay in their files, and a column that is never null could not be read
-    there.
+    So it is with every column that is required since a later schema: deleted rows stay in their
+    files, with their nulls, and a column that is never null could not be read there.
     """
     made = columns_of(LanceSchema.from_pyarrow(pa.schema([field])))[0]
     return made.loosened().numbered(first)
