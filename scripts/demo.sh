@@ -88,6 +88,23 @@ show "omnigraph query -e 'match { … } return { count(\$p) as papers }' --store
 omnigraph query -e 'match { $p: Paper } return { count($p) as papers }' --store "$graph" \
     --snapshot "$before"
 
+heading '10. It comes back together' \
+    'Meanwhile main changed the same paper. The merge says so, and is decided.'
+run mutate accept --query "$queries" --store "$graph" --as bob \
+    --params '{"doi": "10.5555/lib.2026.00200", "on": "2026-06-01", "pages": 14}' -m 'Two more pages'
+run diff main...review/spring --uri "$graph"
+show 'omnigraph branch merge review/spring --uri library.omni'
+status=0
+(cd "$scratch" && omnigraph --quiet branch merge review/spring --uri library.omni 2>&1) || status=$?
+if [[ $status -ne 1 ]]; then
+    echo "expected exit code 1, got $status" >&2
+    exit 1
+fi
+run branch merge review/spring --uri "$graph" --strategy theirs --dry-run
+run branch merge review/spring --uri "$graph" --strategy theirs --delete-branch --as ada -m 'Spring'
+run query -e "$status_of" --store "$graph"
+run log "$graph"
+
 heading 'Not built yet' \
-    'Merges, diffs, schema changes on stored data, the Spark pipeline and the server come next.'
+    'The server comes next.'
 echo 'Read on: README.md, docs/tutorial/README.md, docs/reference/python.md, ARCHITECTURE.md'
