@@ -68,7 +68,7 @@ def new_column(field: pa.Field, first: int) -> Column:
     """A column that no table has yet; in storage it may be null, whatever the rules say.
 
     So it is with every column that is required since a later schema: deleted rows stay in their
-    files, with their nulls, and a column that is never null could not be read there.
+    files, with their nulls, and Lance refuses to read a null in a column that has none.
     """
     made = columns_of(LanceSchema.from_pyarrow(pa.schema([field])))[0]
     return made.loosened().numbered(first)
