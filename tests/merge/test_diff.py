@@ -19,7 +19,7 @@ from omnigraph.storage.table import stage_rewrite
 from tests.merge.conftest import SCHEMA, Both, edge, person
 
 
-def _same(one: list[Any], other: list[Any], kind: pa.DataType) -> list[bool]:
+def _same(one: list[Any], other: list[Any], kind: pa.DataType) -> Any:
     return same_values(pa.array(one, kind), pa.array(other, kind)).tolist()
 
 
@@ -90,7 +90,7 @@ def test_every_kind_of_value_is_compared(wide: Graph) -> None:
     other = {"f": -0.0, "g": 0.25, "s": None, "l": ["a", "b"], "v": [1, 2, 4], "b": "base64:AAED"}
     other |= {"d": "2024-02-01", "t": "2024-01-31T12:00:00.001Z"}
     wide.upsert("Thing", *[{"k": n, **full, n: other[n]} for n in names])
-    found = {one.id: one for one in wide.diff(start)}
+    found: dict[str, Any] = {one.id: one for one in wide.diff(start)}
     assert {name: one.changed for name, one in found.items()} == {n: (n,) for n in names}
     assert (found["s"].before["s"], found["s"].after["s"]) == ("", None)
     assert found["b"].after["b"] == b"\x00\x01\x03"
@@ -219,11 +219,12 @@ def test_tables_of_the_same_content_are_never_opened(
     import omnigraph.history.diff as module
 
     real = module.diff_table
-    monkeypatch.setattr(
-        module,
-        "diff_table",
-        lambda old, new, key, **how: (opened.append(key), real(old, new, key, **how))[1],
-    )
+
+    def watched(old: Any, new: Any, key: str) -> Any:
+        opened.append(key)
+        return real(old, new, key)
+
+    monkeypatch.setattr(module, "diff_table", watched)
     assert len(both.on("main").diff(start)) == 1
     assert opened == ["node:Person"]
 

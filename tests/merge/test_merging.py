@@ -18,6 +18,7 @@ from omnigraph.errors import (
 from omnigraph.history import branches
 from omnigraph.history.intent import listing
 from omnigraph.merging import merge as merging
+from omnigraph.merging.land import land
 from omnigraph.merging.limits import MergeLimits
 from tests.merge.conftest import SCHEMA, Both, edge, person, stored
 from tests.merge.test_diff import _compacted
@@ -135,7 +136,8 @@ def test_a_conflict_changes_nothing_and_writes_no_intent(forked: Both) -> None:
         graph.merge("dev")
     assert did == []
     assert listing(graph._store).pending == ()
-    (one,) = caught.value.conflicts
+    found: list[Any] = list(caught.value.conflicts)
+    (one,) = found
     assert (one.kind, one.entity_id, one.base["p"], one.ours["p"], one.theirs["p"]) == (
         "divergent_update",
         "a",
@@ -294,7 +296,7 @@ def test_a_branch_that_moved_on_after_the_merge_is_kept(
     forked: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _people(forked, "dev", a=1)
-    real = merging.land
+    real = land
 
     def late(*given: Any) -> Any:
         _people(forked, "dev", a=2)
@@ -316,7 +318,7 @@ def test_a_target_that_moved_loses_nothing(
     _people(forked, "dev", a=1)
     if diverged:
         _people(forked, "main", b=1)
-    real = merging.land
+    real = land
 
     def late(*given: Any) -> Any:
         monkeypatch.setattr(merging, "land", real)
@@ -337,7 +339,7 @@ def test_maintenance_of_the_target_is_no_reason_to_give_up(
 ) -> None:
     _people(forked, "main", x=1)
     _people(forked, "dev", a=1)
-    real = merging.land
+    real = land
 
     def late(*given: Any) -> Any:
         monkeypatch.setattr(merging, "land", real)
@@ -354,7 +356,7 @@ def test_a_racing_merge_of_the_same_lands_once(
 ) -> None:
     forked.put("dev", {"edge:Knows": {"k": edge("a", "b")}})
     forked.drop("dev", "edge:Knows", "k")
-    real = merging.land
+    real = land
 
     def late(*given: Any) -> Any:
         monkeypatch.setattr(merging, "land", real)
@@ -372,7 +374,7 @@ def test_a_source_that_is_gone_is_not_merged(
     forked: Both, monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
     _people(forked, "dev", a=1)
-    real = merging.land
+    real = land
 
     def late(*given: Any) -> Any:
         branches.delete_branch(forked.graph._store, "dev")
@@ -394,7 +396,7 @@ def test_what_cannot_be_merged_is_refused(forked: Both) -> None:
     with pytest.raises(BranchNotFound):
         forked.graph.merge("nobody")
     with pytest.raises(InputError):
-        forked.graph.merge("dev", granularity="row")  # type: ignore[arg-type]
+        forked.graph.merge("dev", granularity="row")
     _people(forked, "dev", a=1)
     with pytest.raises(PreconditionFailed):
         forked.graph.merge("dev", if_commit=forked.on("dev").head.id)

@@ -45,7 +45,7 @@ def _prepared(both: Both) -> None:
     both.put("main", rows)
     both.fork("dev")
     for branch, place in (("main", 1), ("dev", 2)):
-        _act(both, branch, [case[place] for case in CASES])
+        _act(both, branch, [str(case[place]) for case in CASES])
 
 
 def _act(both: Both, branch: str, actions: list[str]) -> None:
