@@ -1,5 +1,7 @@
 """Histories with more than one common ancestor, merges in all directions, branches of branches."""
 
+import pytest
+
 from tests.merge.conftest import Both, person
 
 
@@ -86,6 +88,7 @@ def test_a_branch_of_a_deleted_branch_still_merges(both: Both) -> None:
     both.check("main")
 
 
+@pytest.mark.full
 def test_three_bases_are_merged_one_after_the_other(both: Both) -> None:
     _people(both, "main", a=0, b=0, c=0)
     for name in ("x", "y", "z", "left", "right"):
