@@ -1,0 +1,200 @@
+"""Processes that write, read and clean one graph at once, and may be killed anywhere.
+
+Each writes down what it was told, line by line, so that it counts although the process is killed.
+"""
+
+import os
+import random
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from omnigraph.errors import ClientError, ConcurrentCommit, HistoryReclaimed, StorageError
+from omnigraph.history import intent as intents
+from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
+from omnigraph.history.commit import Commit
+from omnigraph.history.hold import held
+from omnigraph.history.log import Log
+from omnigraph.history.recover import attend, recover
+from omnigraph.history.retention import claim
+from omnigraph.history.retention.collect import cleanup
+from omnigraph.history.retention.policy import Policy
+from omnigraph.history.snapshot import snapshot
+from omnigraph.history.tags import create_tag, delete_tag, list_tags, open_tag
+from omnigraph.storage.effects import Effects, Fault
+from omnigraph.storage.store import Store, open_store
+from tests.rig.writes import PERSON, TABLES, append, delete, read_rows, rewrite, write, write_long
+
+KEEP = 3
+POLICY = Policy(keep=KEEP, grace=timedelta())
+LEASE = timedelta(seconds=3)
+
+
+class Diary:
+    """What a process was told: one line each, there before the next thing is done."""
+
+    def __init__(self, path: str) -> None:
+        self.file = Path(path).open("a", buffering=1)  # noqa: SIM115 - as long as the process
+
+    def note(self, *words: str) -> None:
+        self.file.write(" ".join(words) + "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a crew: what it does, how often, and after which effect its process ends."""
+
+    job: str
+    seed: int
+    count: int = 0
+    cut: int = 0
+
+    def store(self, root: str) -> Store:
+        effects = Effects(Fault(self.cut, "exit") if self.cut else None)
+        return open_store(root, durability="os", effects=effects)
+
+
+def work(root: str, parts: Sequence[Part], place: str) -> None:
+    """One process: its parts work at once, each by itself."""
+    # Short leases: what a killed process left is settled within seconds.
+    intents.LEASE, intents.RENEWAL = LEASE, 0.5
+    claim.ABANDONED = timedelta(seconds=2)
+    jobs = {"write": write_on, "read": read_on, "clean": clean_on}
+    threads = [
+        threading.Thread(target=jobs[one.job], args=(root, one, place), daemon=True)
+        for one in parts
+    ]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+
+
+def over(place: str) -> bool:
+    """Whether those who go on and on shall end."""
+    return Path(place, "over").exists()
+
+
+def _diary(part: Part, place: str) -> Diary:
+    return Diary(f"{place}/diary-{part.job}-{part.seed}-{os.getpid()}")
+
+
+def write_on(root: str, part: Part, place: str) -> None:
+    """Write, branch, tag and delete, so many times."""
+    seed, chance, notes = part.seed, random.Random(part.seed), _diary(part, place)
+    store = part.store(root)
+    attend(open_line(store, "main"))
+    for n in range(part.count):
+        try:
+            _one(store, chance, notes, f"w{seed}-{os.getpid()}-{n}")
+        except (ClientError, ConcurrentCommit) as error:
+            notes.note("refused", type(error).__name__, str(error).replace("\n", " "))
+        except StorageError as error:
+            if error.effect != "unknown":
+                notes.note("FAILED", str(error).replace("\n", " "))
+
+
+def _one(store: Store, chance: random.Random, notes: Diary, name: str) -> None:
+    branch = chance.choice(list_branches(store))
+    line = open_line(store, branch)
+    made: Commit | None = None
+    match chance.randrange(12):
+        case 0:
+            made = write_long(line, append({name: 1}), TABLES)
+        case 1:
+            made = write(line, rewrite(), TABLES)
+            name = ""
+        case 2:
+            _branch(store, chance, notes)
+        case 3:
+            _tag(store, chance)
+        case 4:
+            made = write(line, append({name: 1}))
+            write(line, delete([name]))
+            name = ""
+        case _:
+            made = write(line, append({name: 1}), TABLES[: chance.randrange(1, 4)])
+    if made is not None and name:
+        notes.note("wrote", line.ulid, name)
+
+
+def _branch(store: Store, chance: random.Random, notes: Diary) -> None:
+    name = f"b{chance.randrange(3)}"
+    if name in list_branches(store):
+        delete_branch(store, name)
+        return
+    source = open_line(store, "main")
+    state = source.refresh().state
+    commits = [one.id for one in Log(store, state).first_parents(state.head.commit_id)]
+    create_branch(store, name, source, commit_id=chance.choice(commits[:6]))
+
+
+def _tag(store: Store, chance: random.Random) -> None:
+    name = f"t{chance.randrange(3)}"
+    if name in [one.name for one in list_tags(store)]:
+        delete_tag(store, name)
+        return
+    source = open_line(store, chance.choice(list_branches(store)))
+    state = source.refresh().state
+    commits = [one.id for one in Log(store, state).first_parents(state.head.commit_id)]
+    create_tag(store, name, source, commit_id=chance.choice(commits[:6]))
+
+
+def read_on(root: str, part: Part, place: str) -> None:
+    """Hold an old state under a lease and read it again and again: it must stay as it was."""
+    chance, notes = random.Random(part.seed), _diary(part, place)
+    while not over(place):
+        store = open_store(root, durability="os")
+        line = open_line(store, "main")
+        try:
+            shown = snapshot(store, line)
+            with held(store, line, shown):
+                before = read_rows(store, shown.tables[PERSON])
+                for _ in range(3):
+                    time.sleep(chance.random() * 0.3)
+                    fresh = open_store(root)
+                    if read_rows(fresh, shown.tables[PERSON]) != before:
+                        notes.note("FAILED", "a held snapshot changed")
+            for tag in list_tags(store):
+                _read_tag(store, tag.name)
+            notes.note("read")
+        except (HistoryReclaimed, ConcurrentCommit) as error:
+            notes.note("refused", type(error).__name__)
+        except ClientError as error:
+            notes.note("refused", type(error).__name__, str(error))
+        except (StorageError, OSError) as error:
+            notes.note("FAILED", type(error).__name__, str(error).replace("\n", " "))
+
+
+def _read_tag(store: Store, name: str) -> None:
+    shown = open_tag(store, name)
+    try:
+        for entry in shown.tables.values():
+            read_rows(store, entry)
+    except (StorageError, OSError):
+        # Deleted meanwhile, its state may go; if it is still there, this is a loss.
+        if name in [one.name for one in list_tags(open_store(store.root.uri))]:
+            open_tag(open_store(store.root.uri), name)
+            raise
+
+
+def clean_on(root: str, part: Part, place: str) -> None:
+    """Clean again and again, with no grace at all."""
+    notes = _diary(part, place)
+    store = part.store(root)
+    while not over(place):
+        try:
+            recover(store)
+            done = cleanup(store, POLICY)
+            notes.note("cleaned", str(done.old_versions_removed), str(done.bytes_removed))
+            if done.failed:
+                notes.note("FAILED", str(done.failed))
+        except ClientError as error:
+            kind = "FAILED" if "cannot be read" in str(error) else "refused"
+            notes.note(kind, type(error).__name__, str(error).replace("\n", " "))
+        except (StorageError, OSError) as error:
+            notes.note("FAILED", type(error).__name__, str(error).replace("\n", " "))
+        time.sleep(0.02)
