@@ -101,15 +101,25 @@ class Author:
         return getattr(self, f"_{kind}")()  # type: ignore[no-any-return]
 
     def _cross(self, kind: str) -> Step:
-        """Two branches go apart, and each takes what the other was then: two best ancestors."""
-        how = self.dice.choice(STRATEGIES)
+        """Two branches go apart, and each takes what the other was then: two best ancestors.
+
+        Sometimes both change the same, so that these ancestors contradict each other.
+        """
+        how = self.dice.choice(("ours", "theirs"))
         steps: dict[str, Step] = {
             "cross_fork": ("fork", "main", "p", None),
             "cross_keep": ("fork", "main", "q", None),
             "cross_one": ("merge", "p", "main", how),
             "cross_two": ("merge", "q", "p", how),
         }
-        return steps.get(kind) or self._put("main" if kind == "cross_main" else "p")
+        if kind in steps:
+            return steps[kind]
+        branch = "main" if kind == "cross_main" else "p"
+        known = self.model.graph(branch).get((PERSON, "a"))
+        if known is None or self.dice.random() < 0.5:
+            return self._put(branch)
+        row = {**known, "age": 5 if branch == "p" else 6}
+        return "put", branch, (((PERSON, "a"), tuple(row.items())),)
 
     def _branch(self) -> str:
         return self.dice.choice(sorted(self.model.heads))
