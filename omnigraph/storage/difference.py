@@ -138,7 +138,7 @@ def _moved(found: Difference) -> _Ids:
         at = np.minimum(np.searchsorted(ids, mine, sorter=order), len(ids) - 1)
         here = ids[order[at]] == mine
         kept = batch if here.all() else batch.filter(pa.array(here))
-        rows = pa.Table.from_batches([kept]).drop_columns([ROW_ID])
+        rows = pa.Table.from_batches([kept]).select(found.old.schema.names)
         other = _taken(found, order[at[here]], starts, mine[here])
         same.append(mine[here][same_rows(rows, other)])
     return np.concatenate(same)
