@@ -22,6 +22,8 @@ from tests.rig.process import Program, free_ports, listens, start
 
 CHECKOUT = Path(__file__).parent.parent.parent
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
+# What a JVM saves that ends before its better compiler has paid off.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xshare:auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ def environment(*folders: Path) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join([str(CHECKOUT), *map(str, folders)]),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_NO_DAEMONIZE": "1",
+        "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
     }
 
 
@@ -132,6 +135,7 @@ def connect(folder: Path) -> Iterator[Cluster]:
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",

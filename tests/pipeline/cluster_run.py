@@ -11,7 +11,7 @@ from typing import Any
 
 from omnigraph.pipeline.session import spark_session
 from tests.pipeline.cluster_cases import CASES, Site
-from tests.pipeline.cluster_rig import CHECKOUT
+from tests.pipeline.cluster_rig import CHECKOUT, SHORT_LIVED
 from tests.pipeline.faults_cases import FAULTS
 
 
@@ -26,6 +26,8 @@ def session(kind: str, address: str, folder: Path) -> Any:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.executorEnv.PYTHONPATH": str(CHECKOUT),
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
+        "spark.executor.extraJavaOptions": SHORT_LIVED,
         # All workers of a test are on one machine, which is not to be given up.
         "spark.excludeOnFailure.task.maxTaskAttemptsPerNode": "3",
         "spark.excludeOnFailure.stage.maxFailedExecutorsPerNode": "3",

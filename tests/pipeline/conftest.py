@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from omnigraph.pipeline.session import spark_session
+from tests.pipeline.cluster_rig import SHORT_LIVED
 
 HERE = Path(__file__).parent
 
@@ -26,6 +27,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     scratch = tmp_path_factory.mktemp("spark")
     settings = {"spark.local.dir": str(scratch / "local")}
     settings["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
+    settings["spark.driver.extraJavaOptions"] = SHORT_LIVED
     session = spark_session(master="local[2]", settings=settings)
     yield session
     session.stop()

@@ -14,6 +14,7 @@ import omnigraph
 from omnigraph.pipeline.session import spark_session
 from omnigraph.storage import layout
 from omnigraph.storage.effects import Effects
+from tests.pipeline.cluster_rig import SHORT_LIVED
 
 Seam = tuple[Callable[[str, str], bool], bool]  # which effect, and whether it is done first
 
@@ -70,7 +71,8 @@ def stream(graph: Any, spark: Any, folder: str, **how: Any) -> Any:
 
 def main(verb: str, root: str, data: str, seam: str, nth: int) -> None:
     """Do it, and do not come back."""
-    spark = spark_session(master="local[2]")
+    settings = {"spark.driver.extraJavaOptions": SHORT_LIVED}
+    spark = spark_session(master="local[2]", settings=settings)
     graph = omnigraph.open(root, durability="os")
     die_at(seam, nth)
     if verb == "load":

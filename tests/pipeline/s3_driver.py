@@ -14,6 +14,7 @@ from omnigraph.errors import RecoveryRequired
 from omnigraph.pipeline import source
 from omnigraph.pipeline.session import spark_session
 from tests.pipeline.cluster_cases import SCHEMA, ages, person, unpublished
+from tests.pipeline.cluster_rig import SHORT_LIVED
 
 
 def session(folder: Path) -> Any:
@@ -24,6 +25,8 @@ def session(folder: Path) -> Any:
         "spark.eventLog.compress": "false",
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
+        "spark.executor.extraJavaOptions": SHORT_LIVED,
     }
     return spark_session(master="local-cluster[2,1,1024]", settings=settings)
 
