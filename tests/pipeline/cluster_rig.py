@@ -22,6 +22,7 @@ from tests.rig.process import Program, free_ports, listens, start
 
 CHECKOUT = Path(__file__).parent.parent.parent
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
+PATIENCE = 600.0  # seconds: a JVM starts in five, unless everybody else is busy
 # What a JVM saves that ends before its better compiler has paid off.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xshare:auto"
 
@@ -88,14 +89,14 @@ def standalone(folder: Path, limits: tuple[int | None, ...] = (None, None)) -> I
         programs = [
             run(stack, folder / "master", settings, f"{deploy}.master.Master", "--port", str(port)),
         ]
-        programs[0].wait_until(lambda: listens(port))
+        programs[0].wait_until(lambda: listens(port), PATIENCE)
         for at, (other, limit) in enumerate(zip(others, limits, strict=True)):
             home = folder / f"worker-{at}"
             words = ("-c", "1", "-m", "1g", "--port", str(other), "-d", str(home), master)
             name = f"{deploy}.worker.Worker"
             programs.append(run(stack, home, settings, name, *words, limit=limit))
         for program, other in zip(programs[1:], others, strict=True):
-            program.wait_until(lambda other=other: listens(other))  # type: ignore[misc]
+            program.wait_until(lambda other=other: listens(other), PATIENCE)  # type: ignore[misc]
         yield Cluster("standalone", master, settings, tuple(programs))
 
 
@@ -149,7 +150,7 @@ def connect(folder: Path) -> Iterator[Cluster]:
     submit = [str(spark_home() / "bin" / "spark-submit"), "--class", server, *words]
     program = launched(submit, home, settings)
     try:
-        program.wait_until(lambda: listens(port))
+        program.wait_until(lambda: listens(port), PATIENCE)
         yield Cluster("connect", f"sc://127.0.0.1:{port}", settings, (program,))
     finally:
         program.stop()

@@ -31,9 +31,9 @@ class Program:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(_PATIENCE)
 
-    def wait_until(self, ready: Callable[[], bool]) -> None:
+    def wait_until(self, ready: Callable[[], bool], patience: float = _PATIENCE) -> None:
         """Wait for a sign of life; a program that ends or stays silent is an error with its log."""
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + patience
         while not ready():
             if self.process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError(f"the server did not start:\n{self.log.read_text()[-4000:]}")
