@@ -133,7 +133,8 @@ def snapshot_of(near: Snapshot, log: Log, commit_id: str) -> Snapshot:
         return near
     tables, schema = log.state_of(commit_id)
     version = log.get(commit_id).manifest_version
-    return Snapshot(near.store, near.branch, commit_id, version, schema, tables, log, past=True)
+    store, erased = near.store, frozenset(near.schema.erased)
+    return Snapshot(store, near.branch, commit_id, version, schema, tables, log, True, erased)
 
 
 def _agree(old: Table, new: Table) -> bool:
