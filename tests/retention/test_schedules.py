@@ -1,0 +1,311 @@
+"""The schedules of the model, played on a real graph: pauses in a collector, a writer, a namer."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph import ids
+from omnigraph.errors import ConcurrentCommit, HistoryReclaimed
+from omnigraph.history import branches, publish
+from omnigraph.history import intent as intents
+from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
+from omnigraph.history.line import Line
+from omnigraph.history.log import Log
+from omnigraph.history.retention import claim, collect
+from omnigraph.history.retention.collect import cleanup
+from omnigraph.history.retention.policy import Policy
+from omnigraph.history.tags import create_tag, list_tags, open_tag
+from omnigraph.storage.store import Store, open_store
+from tests.history.apart import apart
+from tests.rig.writes import (
+    TABLES,
+    append,
+    check_invariants,
+    init_small,
+    overwrite,
+    read_branch,
+    read_graph,
+    read_rows,
+    write,
+    write_long,
+)
+
+POLICY = Policy(keep=1, grace=timedelta())
+Pause = Callable[[], object]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    store = init_small(tmp_path / "g")
+    line = open_line(store, "main")
+    for n in range(4):
+        write(line, overwrite({f"p{n}": n}), TABLES)
+    return tmp_path / "g"
+
+
+@pytest.fixture(autouse=True)
+def _no_courtesy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claim, "ABANDONED", timedelta(seconds=-1000))
+
+
+def elsewhere(root: Path) -> Store:
+    return open_store(str(root), durability="os")
+
+
+def pause(patch: pytest.MonkeyPatch, module: Any, name: str, then: Pause, *, after: bool) -> None:
+    """Let something happen around the first call of a function."""
+    real, done = getattr(module, name), list[int]()
+
+    def wrapped(*args: Any, **options: Any) -> Any:
+        if not after and not done:
+            done.append(1)
+            then()
+        found = real(*args, **options)
+        if after and not done:
+            done.append(1)
+            then()
+        return found
+
+    patch.setattr(module, name, wrapped)
+
+
+def commits(root: Path, branch: str = "main") -> list[str]:
+    line = apart(root, branch)
+    state = line.refresh().state
+    found = Log(line.store, state).first_parents(state.head.commit_id)
+    return [one.id for one in found]
+
+
+def test_a_writer_that_staged_before_the_list_stages_again(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the fence it would name files that are swept."""
+    line = apart(root)
+    with monkeypatch.context() as patch:
+        pause(patch, publish, "swap_state", lambda: cleanup(elsewhere(root), POLICY), after=False)
+        made = write(line, append({"late": 1}), TABLES)
+    assert made is not None
+    assert "late" in dict(read_graph(root)["main"]["node:Person"])
+    assert line.refresh().state.head.gc_epoch == 1
+    check_invariants(root, acknowledged=[made])
+
+
+@pytest.mark.parametrize("place", ["_stage", "decide"])
+def test_a_long_operation_keeps_what_it_staged(
+    root: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    from omnigraph.history import long
+
+    line = apart(root)
+    module: Any = long if place == "_stage" else intents
+    with monkeypatch.context() as patch:
+        pause(patch, module, place, lambda: cleanup(elsewhere(root), POLICY), after=False)
+        made = write_long(line, append({"late": 1}), TABLES)
+    assert made is not None
+    assert "late" in dict(read_graph(root)["main"]["node:Person"])
+    check_invariants(root, acknowledged=[made])
+
+
+def test_what_was_condemned_and_named_before_the_look_leaves_the_list(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer staged before the list and publishes before the fence."""
+    line = apart(root)
+    swapped: list[object] = []
+
+    def then() -> None:
+        pause(monkeypatch, collect, "raise_fences", land, after=False)
+        cleanup(elsewhere(root), POLICY)
+
+    def land() -> None:
+        swapped.append(real(*held[0]))
+
+    real, held = vars(publish)["swap_state"], list[Any]()
+
+    def swap(*args: Any) -> Any:
+        held.append(args)
+        if len(held) == 1:
+            then()
+            return swapped[0]
+        return real(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publish, "swap_state", swap)
+        made = write(line, append({"late": 1}), TABLES)
+    assert made is not None
+    assert swapped
+    assert "late" in dict(read_graph(root)["main"]["node:Person"])
+    check_invariants(root, acknowledged=[made])
+
+
+def test_a_branch_from_a_condemned_commit_is_refused_for_now(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = commits(root)[2]
+    told: list[str] = []
+
+    def fork() -> None:
+        line = apart(root)
+        with pytest.raises(ConcurrentCommit, match="a cleanup is about to remove"):
+            create_branch(line.store, "f", line, commit_id=old)
+        told.append("refused")
+
+    with monkeypatch.context() as patch:
+        pause(patch, collect, "raise_fences", fork, after=True)
+        cleanup(elsewhere(root), POLICY)
+    assert told == ["refused"]
+    line = apart(root)
+    with pytest.raises(HistoryReclaimed):
+        create_branch(line.store, "f", line, commit_id=old)
+    assert list_branches(elsewhere(root)) == ["main"]
+    check_invariants(root)
+
+
+@pytest.mark.parametrize("names", ["create_branch", "create_tag"])
+def test_what_was_named_before_the_look_stays(
+    root: Path, monkeypatch: pytest.MonkeyPatch, names: str
+) -> None:
+    """The namer read the lists before there was one, and goes on when the collector looks."""
+    old = commits(root)[2]
+    line = apart(root)
+    before = read_branch(line, old)
+    make: Any = {"create_branch": create_branch, "create_tag": create_tag}[names]
+    with monkeypatch.context() as patch:
+        pause(patch, branches, "check_kept", lambda: cleanup(elsewhere(root), POLICY), after=True)
+        make(line.store, "f", line, commit_id=old)
+    cleanup(elsewhere(root), POLICY)
+    store = elsewhere(root)
+    tables = (
+        open_line(store, "f").refresh().state.tables
+        if names == "create_branch"
+        else open_tag(store, "f").tables
+    )
+    assert {key: read_rows(store, one) for key, one in tables.items()} == before
+    check_invariants(root)
+
+
+def test_files_that_are_handed_on_behind_a_look(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From an intent to a branch, from the branch to another one, while a collector looks.
+
+    The second one names the head of a branch that nobody has seen: it must read the lists, too.
+    """
+    old = commits(root)[2]
+    line = apart(root)
+    real_decide, stage = intents.decide, list[str]()
+
+    def first(*args: Any) -> Any:
+        """The first creation is decided; now a collector marks, and looks at heads once."""
+        found = real_decide(*args)
+        if not stage:
+            stage.append("listed")
+            _collect_until_intents()
+        return found
+
+    def _collect_until_intents() -> None:
+        real = vars(collect)["mark_intents"]
+        calls: list[int] = []
+
+        def looking(marking: Any) -> Any:
+            calls.append(1)
+            if len(calls) == 2:  # the second look: heads were read, intents are next
+                _finish_first()
+            found = real(marking)
+            if len(calls) == 2:
+                source = apart(root, "first")
+                with pytest.raises(ConcurrentCommit, match="about to remove"):
+                    create_branch(source.store, "second", source)
+                delete_branch(elsewhere(root), "first")
+            return found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(collect, "mark_intents", looking)
+            cleanup(elsewhere(root), POLICY)
+
+    def _finish_first() -> None:
+        """Another finishes the creation whose owner sleeps."""
+        from omnigraph.history.recover import recover
+
+        with monkeypatch.context() as patch:
+            patch.setattr(intents, "LEASE", timedelta(seconds=-1000))
+            recover(elsewhere(root))
+        assert "first" in list_branches(elsewhere(root))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(intents, "decide", first)
+        try:
+            create_branch(line.store, "first", line, commit_id=old)
+        except Exception as error:  # its name was taken and deleted by others
+            stage.append(type(error).__name__)
+    assert stage[0] == "listed"
+    check_invariants(root)
+
+
+def test_a_collector_that_slept_finds_its_run_ended(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its result is of no use any more: what it found may be named by now."""
+    old = commits(root)[2]
+    line = apart(root)
+    armed: list[Any] = []
+
+    def overtake() -> None:
+        """A tag arms its intent, another collector ends this run, the tag is made."""
+        real = vars(branches)["check_kept"]
+
+        def sleeping(*args: Any) -> None:
+            if not armed:
+                armed.append(1)
+                cleanup(elsewhere(root), POLICY)
+            real(*args)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(branches, "check_kept", sleeping)
+            create_tag(line.store, "v1", line, commit_id=old)
+
+    with monkeypatch.context() as patch:
+        pause(patch, collect, "_look", overtake, after=True)
+        cleanup(elsewhere(root), POLICY)
+    store = elsewhere(root)
+    assert [one.name for one in list_tags(store)] == ["v1"]
+    for entry in open_tag(store, "v1").tables.values():
+        read_rows(store, entry)
+    assert store.objects.list("__gc") == []
+    check_invariants(root)
+
+
+def test_a_branch_deleted_and_collected_stops_a_writer_that_slept(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from omnigraph.errors import ReadSetConflict
+
+    side = create_branch(elsewhere(root), "side", apart(root))
+    line = Line(elsewhere(root), "side", side.ulid)
+    line.refresh()
+
+    def gone() -> None:
+        delete_branch(elsewhere(root), "side")
+        for _ in range(2):
+            cleanup(elsewhere(root), POLICY)
+
+    with monkeypatch.context() as patch:
+        pause(patch, publish, "swap_state", gone, after=False)
+        with pytest.raises(ReadSetConflict, match="was deleted"):
+            write(line, append({"late": 1}))
+    check_invariants(root)
+
+
+def test_an_intent_of_another_release_stops_the_run(root: Path) -> None:
+    from omnigraph.errors import StorageError
+
+    store = elsewhere(root)
+    name = f"__recovery/{ids.new_ulid()}.json"
+    store.objects.create_json(name, {"schema_version": 99, "operation_id": "x"})
+    before = read_graph(root)
+    with pytest.raises(StorageError, match="another release"):
+        cleanup(store, POLICY)
+    assert read_graph(root) == before
