@@ -162,6 +162,8 @@ def _each(one: Contested, ours: str, theirs: str) -> str:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes"
     text = "null" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
