@@ -192,56 +192,35 @@ def test_files_that_are_handed_on_behind_a_look(
 ) -> None:
     """From an intent to a branch, from the branch to another one, while a collector looks.
 
-    The second one names the head of a branch that nobody has seen: it must read the lists, too.
+    The second one names the head of a branch that no look has seen: it must read the lists, too.
     """
-    old = commits(root)[2]
-    line = apart(root)
-    real_decide, stage = intents.decide, list[str]()
+    old, line = commits(root)[2], apart(root)
+    real, carry_out = vars(collect)["mark_intents"], branches.carry_out
+    looks, held = list[str](), list[Any]()
 
-    def first(*args: Any) -> Any:
-        """The first creation is decided; now a collector marks, and looks at heads once."""
-        found = real_decide(*args)
-        if not stage:
-            stage.append("listed")
-            _collect_until_intents()
+    def arm_first() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(branches, "carry_out", lambda *args: held.append(args))
+            create_branch(line.store, "first", line, commit_id=old)
+
+    def looking(marking: Any) -> Any:
+        looks.append("")
+        if len(looks) == 2:  # heads were read, intents are next
+            carry_out(*held[0])
+        found = real(marking)
+        if len(looks) == 1:  # marked; the list comes next
+            arm_first()
+        else:
+            source = apart(root, "first")
+            with pytest.raises(ConcurrentCommit, match="about to remove"):
+                create_branch(source.store, "second", source)
+            delete_branch(elsewhere(root), "first")
         return found
 
-    def _collect_until_intents() -> None:
-        real = vars(collect)["mark_intents"]
-        calls: list[int] = []
-
-        def looking(marking: Any) -> Any:
-            calls.append(1)
-            if len(calls) == 2:  # the second look: heads were read, intents are next
-                _finish_first()
-            found = real(marking)
-            if len(calls) == 2:
-                source = apart(root, "first")
-                with pytest.raises(ConcurrentCommit, match="about to remove"):
-                    create_branch(source.store, "second", source)
-                delete_branch(elsewhere(root), "first")
-            return found
-
-        with monkeypatch.context() as patch:
-            patch.setattr(collect, "mark_intents", looking)
-            cleanup(elsewhere(root), POLICY)
-
-    def _finish_first() -> None:
-        """Another finishes the creation whose owner sleeps."""
-        from omnigraph.history.recover import recover
-
-        with monkeypatch.context() as patch:
-            patch.setattr(intents, "LEASE", timedelta(seconds=-1000))
-            recover(elsewhere(root))
-        assert "first" in list_branches(elsewhere(root))
-
     with monkeypatch.context() as patch:
-        patch.setattr(intents, "decide", first)
-        try:
-            create_branch(line.store, "first", line, commit_id=old)
-        except Exception as error:  # its name was taken and deleted by others
-            stage.append(type(error).__name__)
-    assert stage[0] == "listed"
+        patch.setattr(collect, "mark_intents", looking)
+        cleanup(elsewhere(root), POLICY)
+    assert len(looks) == 2
     check_invariants(root)
 
 
