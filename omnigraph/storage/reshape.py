@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from lance import FragmentMetadata, LanceOperation
 
+from .blobs import is_blob
 from .fields import Column, columns_of, new_column, schema_of
 from .store import Store
 from .table import Staged, Table, commit, data_files, field_digest
@@ -34,11 +35,12 @@ class Wanted:
     value: pa.Scalar | None = None
 
     def of(self, batch: pa.RecordBatch) -> pa.Array:
-        """Its values for rows of the old form."""
+        """Its values for rows of the old form; blobs are bytes here."""
+        kind = pa.large_binary() if is_blob(self.field) else self.field.type
         if self.source is not None:
-            return batch.column(self.source).cast(self.field.type)
+            return batch.column(self.source).cast(kind)
         if self.value is None:
-            return pa.nulls(batch.num_rows, self.field.type)
+            return pa.nulls(batch.num_rows, kind)
         return pa.repeat(self.value, batch.num_rows)
 
 

@@ -132,3 +132,24 @@ def test_a_soft_drop_keeps_its_history() -> None:
         assert values(again, "n") == [1, 2, None]
         again.insert("A", {"k": "e", "n": 9})
         assert values(again, "n") == [1, 2, None, 9]
+
+
+def test_a_hard_drop_takes_the_other_columns_along() -> None:
+    kept = "o: Blob?  v: Vector(2)?  l: [U64]?  e: enum(x, y)?  t: DateTime?"
+    data = {
+        "k": "a",
+        "o": b"hi",
+        "v": [1.0, 2.0],
+        "l": [1],
+        "e": "x",
+        "t": "2020-01-01T00:00:00Z",
+    }
+    with new_graph(f"node A {{ k: String @key  {kept}  n: I32? }}") as graph:
+        graph.insert("A", data, {"k": "b", "n": 1}, {"k": "c", "o": b""})
+        before = rows_of(graph)["node:A"]
+        after = f"node A {{ k: String @key  {kept}  p: Blob?  d: I32 @default(4)  w: Vector(3)? }}"
+        graph.apply_schema(after, allow_data_loss=True)
+        del before["b"]["n"]
+        assert rows_of(graph)["node:A"] == {k: {**row, "d": 4} for k, row in before.items()}
+        graph.insert("A", {"k": "d", "p": b"new", "w": [1, 2, 3]})
+        assert len(rows_of(graph)["node:A"]) == 4
