@@ -1,13 +1,17 @@
-"""Loads and exports on Spark, as multiples of a plain Spark read and Parquet write of the same.
+"""Loads and exports on Spark beside plain Spark and, where installed, Ladybug and DuckDB.
 
 `python -m bench.pipeline --papers 1000000` has ten citations per paper; the default is small.
 All runs share one session and take turns; medians are shown, and the seconds of each stage.
 """
 
 import argparse
+import os
 import shutil
 import statistics
 import tempfile
+from contextlib import suppress
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -18,16 +22,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import omnigraph
+from omnigraph.ids import new_ulid
+from omnigraph.pipeline.ends import Ends, Nodes, forget, lost_ends
 from omnigraph.pipeline.export import export_on_spark
-from omnigraph.pipeline.load import Bulk, load_on_spark
+from omnigraph.pipeline.load import Bulk, Run, load_on_spark
 from omnigraph.pipeline.session import spark_session
 from omnigraph.pipeline.sources import find_inputs
+from omnigraph.pipeline.stage import Job
+from omnigraph.pipeline.staged import Fragment, pack_spots
+from omnigraph.storage.fragments import written_fragments
 
 SCHEMA = """
 node Paper { doi: String @key  title: String  year: I32  @range(year, 1900..2100) }
 edge Cites: Paper -> Paper { weight: F64? }
 """
 CITED = 10
+LINES = (
+    "type string, edge string, `from` string, `to` string, "
+    "data struct<doi: string, title: string, year: int, weight: double>"
+)
 
 
 def generate(folder: Path, count: int) -> None:
@@ -68,69 +81,238 @@ def _edge(row: dict[str, Any]) -> dict[str, Any]:
 
 
 class Bench:
-    """What is measured, on one session, in one folder."""
+    """What is measured, on one session, in one folder; each case gives back its seconds."""
 
     def __init__(self, spark: Any, folder: Path) -> None:
         self.spark, self.folder, self.turn = spark, folder, 0
         self.stages: dict[str, dict[str, float]] = {}
         self.graph: Any = None
+        self.files = {name: str(folder / f"{name}.parquet") for name in ("Paper", "Cites")}
+        self.lines = str(folder / "all.ndjson")
 
-    def plain_parquet(self) -> None:
+    def plain_parquet(self) -> "Clock":
         """Spark reads Parquet and writes Parquet."""
-        for name in ("Paper", "Cites"):
-            rows = self.spark.read.parquet(str(self.folder / f"{name}.parquet"))
-            rows.write.mode("overwrite").parquet(str(self.folder / "out" / name))
+        with Clock() as clock:
+            for name, path in self.files.items():
+                self._write(self.spark.read.parquet(path), name)
+        return clock
 
-    def plain_json(self) -> None:
-        """Spark reads the NDJSON and writes Parquet."""
-        rows = self.spark.read.json(str(self.folder / "all.ndjson"))
-        rows.write.mode("overwrite").parquet(str(self.folder / "out" / "json"))
+    def plain_json(self) -> "Clock":
+        """Spark reads the NDJSON, as the schema says, and writes Parquet."""
+        with Clock() as clock:
+            self._write(self.spark.read.schema(LINES).json(self.lines), "json")
+        return clock
 
-    def load_parquet(self) -> None:
+    def read_json(self) -> "Clock":
+        """Spark reads the NDJSON, and that is all."""
+        with Clock() as clock:
+            rows = self.spark.read.schema(LINES).json(self.lines)
+            rows.write.format("noop").mode("overwrite").save()
+        return clock
+
+    def parse_ndjson(self) -> "Clock":
+        """The NDJSON parsed, shaped, checked row by row; nothing is written."""
+        return self._notes("parse", find_inputs(self.lines), writes=False)
+
+    def stage_parquet(self) -> "Clock":
+        """The Parquet read, shaped, checked row by row, and written as fragments."""
+        return self._notes("stage", find_inputs(self.files), writes=True)
+
+    def load_parquet(self) -> "Clock":
         """The whole checked load from Parquet."""
-        files = {name: str(self.folder / f"{name}.parquet") for name in ("Paper", "Cites")}
-        self._load("load parquet", files)
+        return self._load("load parquet", self.files)
 
-    def load_ndjson(self) -> None:
+    def load_ndjson(self) -> "Clock":
         """The whole checked load from NDJSON."""
-        self._load("load ndjson", str(self.folder / "all.ndjson"))
+        return self._load("load ndjson", self.lines)
 
-    def export(self) -> None:
+    def export(self) -> "Clock":
         """The graph of the last load as Parquet."""
         target = self.folder / "export"
         shutil.rmtree(target, ignore_errors=True)
-        export_on_spark(self.spark, self.graph.snapshot, target, "parquet")
+        with Clock() as clock:
+            export_on_spark(self.spark, self.graph.snapshot, target, "parquet")
+        return clock
 
-    def _load(self, name: str, data: Any) -> None:
+    def anti_join(self) -> "Clock":
+        """Endpoints that lead nowhere, by a sort-merge anti-join of Spark."""
+        papers = self.spark.read.parquet(self.files["Paper"]).selectExpr("doi as id")
+        cites = self.spark.read.parquet(self.files["Cites"])
+        ends = cites.selectExpr("src as id").unionAll(cites.selectExpr("dst as id")).distinct()
+        with Clock() as clock:
+            lost = ends.join(papers.hint("merge"), "id", "left_anti").limit(20).toArrow()
+        if lost.num_rows:
+            raise SystemExit("an end leads nowhere")
+        return clock
+
+    def look_up(self) -> "Clock":
+        """Endpoints that lead nowhere, by the index of ids that a load uses."""
+        graph = self.graph
+        key, place = "node:Paper", job_of(graph, "append").place
+        held = {one: graph.snapshot.tables[one].rows for one in (key, "edge:Cites")}
+        nodes = {key: Nodes(key, (), held[key], asked=False)}
+        ends = Ends(new_ulid(), place, nodes, {"edge:Cites": [("src", key), ("dst", key)]})
+        edges = [
+            Fragment("edge:Cites", facts, pack_spots(np.arange(rows)), rows, made=True)
+            for facts, rows in written_fragments(graph.snapshot.table("edge:Cites"))
+        ]
+        with Clock() as clock:
+            lost, _ = lost_ends(self.spark, ends, (), edges, None)
+            forget(self.spark, ends.load)
+        if lost:
+            raise SystemExit("an end leads nowhere")
+        return clock
+
+    def duckdb(self) -> "Clock":
+        """DuckDB reads the Parquet into tables; nothing is checked but the key."""
+        import duckdb
+
+        place = self.folder / "peer.duckdb"
+        place.unlink(missing_ok=True)
+        with Clock() as clock, duckdb.connect(str(place)) as peer:
+            peer.execute("CREATE TABLE paper (doi TEXT PRIMARY KEY, title TEXT, year INT)")
+            peer.execute("INSERT INTO paper FROM read_parquet(?)", [self.files["Paper"]])
+            peer.execute("CREATE TABLE cites (src TEXT, dst TEXT, weight DOUBLE)")
+            peer.execute("INSERT INTO cites FROM read_parquet(?)", [self.files["Cites"]])
+            peer.execute("CHECKPOINT")
+        return clock
+
+    def ladybug(self) -> "Clock":
+        """Ladybug copies the Parquet into tables."""
+        import ladybug
+
+        place = self.folder / "peer.ladybug"
+        for old in self.folder.glob("peer.ladybug*"):
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+        papers, cites = (self.files[name] for name in ("Paper", "Cites"))
+        with Clock() as clock:
+            peer = ladybug.Database(str(place))
+            told = ladybug.Connection(peer)
+            told.execute("CREATE NODE TABLE P(doi STRING PRIMARY KEY, title STRING, year INT32)")
+            told.execute("CREATE REL TABLE C(FROM P TO P, weight DOUBLE)")
+            told.execute(f"COPY P FROM (LOAD FROM '{papers}' RETURN doi, title, year)")
+            told.execute(f"COPY C FROM (LOAD FROM '{cites}' RETURN src, dst, weight)")
+            told.close()
+            peer.close()
+        return clock
+
+    def _write(self, rows: Any, name: str) -> None:
+        rows.write.mode("overwrite").parquet(str(self.folder / "out" / name))
+
+    def _graph(self) -> Any:
         self.turn += 1
-        place = self.folder / f"graph-{self.turn}"
-        graph = omnigraph.init(place, SCHEMA, durability="os")
-        marks: list[tuple[str, float]] = []
-        bulk = Bulk(
-            "append", find_inputs(data), told=lambda stage: marks.append((stage, perf_counter()))
-        )
-        done = load_on_spark(self.spark, graph._line, bulk)
+        return omnigraph.init(self.folder / f"graph-{self.turn}", SCHEMA, durability="os")
+
+    def _notes(self, name: str, inputs: Any, *, writes: bool) -> "Clock":
+        graph = self._graph()
+        job = replace(job_of(graph, "append"), writes=writes)
+        run = Run(self.spark, graph._line, Bulk("append", inputs), ())
+        with Clock() as clock:
+            out = run.notes(job, run.pieces())
+            out.where("kind = 'count'").count()
+            out.unpersist(blocking=True)
+        shutil.rmtree(graph.uri)
+        self.stages[name] = {"all": clock.seconds}
+        return clock
+
+    def _load(self, name: str, data: Any) -> "Clock":
+        graph = self._graph()
+        with Clock() as clock:
+            done = load_on_spark(self.spark, graph._line, Bulk("append", find_inputs(data)))
         if done.commit is None:
             raise SystemExit(f"{name} was refused: {done.problems[:3]}")
-        ends = [*(at for _, at in marks[1:]), perf_counter()]
-        spent = zip(marks, ends, strict=True)
-        self.stages[name] = {stage: end - at for (stage, at), end in spent}
+        self.stages[name] = dict(done.summary.seconds)
         if self.graph is not None:
             shutil.rmtree(self.graph.uri)
         self.graph = graph.refresh()
+        return clock
 
 
-def measure(bench: Bench, rounds: int) -> dict[str, list[float]]:
-    """Every case once to warm up, then in turn; the seconds of each run."""
-    cases = (bench.plain_parquet, bench.plain_json, bench.load_parquet, bench.load_ndjson)
-    seconds: dict[str, list[float]] = {}
+class Clock:
+    """Seconds from entry to exit, and those that all our processes were computing."""
+
+    def __enter__(self) -> "Clock":
+        self.start, self.busy = perf_counter(), computed()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds, self.cpu = perf_counter() - self.start, computed() - self.busy
+
+
+def computed() -> float:
+    """The CPU seconds of this process and all below it, those that ended among them."""
+    return sum(map(_computed, processes())) / os.sysconf("SC_CLK_TCK")
+
+
+def processes() -> list[int]:
+    """Our process and all below it."""
+    children: dict[int, list[int]] = {}
+    for one in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            facts = one.read_text().rpartition(")")[2].split()
+            children.setdefault(int(facts[1]), []).append(int(one.parent.name))
+    found = [os.getpid()]
+    for process in found:
+        found += children.get(process, [])
+    return found
+
+
+def _computed(process: int) -> int:
+    with suppress(OSError):
+        facts = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, facts[11:15]))
+    return 0
+
+
+def job_of(graph: Any, mode: Any) -> Job:
+    """What tasks of a load into a graph would be told."""
+    return Run(None, graph._line, Bulk(mode), ()).job(graph.snapshot)  # type: ignore[arg-type]
+
+
+# What is compared with what, and how fast it has to be at least: the seconds of the second by those
+# of the first.
+AIMS = (
+    ("stage_parquet", "plain_parquet", 0.7),
+    ("load_parquet", "plain_parquet", 0.4),
+    ("load_parquet", "ladybug", 1.0),
+    ("load_parquet", "duckdb", None),
+    ("load_ndjson", "plain_json", None),
+    ("parse_ndjson", "read_json", 1.0),
+    ("look_up", "anti_join", 3.0),
+    ("export", "plain_parquet", 0.7),
+)
+
+
+def measure(bench: Bench, rounds: int, names: list[str]) -> dict[str, list[Clock]]:
+    """Every case once to warm up, then in turn; what each run took."""
+    spent: dict[str, list[Clock]] = {name: [] for name in names}
     for at in range(rounds + 1):
-        for case in (*cases, bench.export):
-            start = perf_counter()
-            case()
+        for name in names:
+            took = getattr(bench, name)()
             if at:
-                seconds.setdefault(case.__name__, []).append(perf_counter() - start)
-    return seconds
+                spent[name].append(took)
+            told = f"{took.seconds:.2f} s, {took.cpu:.2f} s of computing"
+            print(f"  round {at}: {name} {told}", flush=True)
+    return spent
+
+
+def show(spent: dict[str, list[Clock]], stages: dict[str, dict[str, float]]) -> None:
+    """The medians, the aims, the stages of the last loads.
+
+    On a machine that others use too, the seconds of computing tell more than those of the clock.
+    """
+    middle = {name: statistics.median(one.seconds for one in runs) for name, runs in spent.items()}
+    busy = {name: statistics.median(one.cpu for one in runs) for name, runs in spent.items()}
+    for name, took in middle.items():
+        print(f"{name:15} {took:8.2f} s {busy[name]:8.2f} s of computing")
+    for name, other, aim in AIMS:
+        if name in middle and other in middle:
+            ratio, other_ratio = middle[other] / middle[name], busy[other] / busy[name]
+            wanted = "" if aim is None else f", wanted {aim:g}: {'yes' if ratio >= aim else 'NO'}"
+            told = f"{ratio:5.2f} times the speed of {other} ({other_ratio:.2f} by computing)"
+            print(f"{name:15} {told}{wanted}")
+    for name, parts in stages.items():
+        print(f"{name}: " + ", ".join(f"{stage} {took:.2f} s" for stage, took in parts.items()))
 
 
 def main() -> None:
@@ -139,22 +321,25 @@ def main() -> None:
     asked.add_argument("--papers", type=int, default=20_000)
     asked.add_argument("--rounds", type=int, default=3)
     asked.add_argument("--memory", default="2g")
+    asked.add_argument("--only", nargs="*", help="only these cases")
     given = asked.parse_args()
+    every = ["plain_parquet", "plain_json", "read_json", "parse_ndjson", "stage_parquet",
+             "load_ndjson", "load_parquet", "export", "anti_join", "look_up", *peers()]  # fmt: skip
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, "data")
         generate(folder, given.papers)
         settings = {"spark.driver.memory": given.memory, "spark.local.dir": scratch}
         spark = spark_session(master="local[2]", settings=settings)
         bench = Bench(spark, folder)
-        seconds = measure(bench, given.rounds)
+        spent = measure(bench, given.rounds, given.only or every)
         spark.stop()
     print(f"{given.papers} papers, {given.papers * CITED} citations, medians of {given.rounds}")
-    for name, runs in seconds.items():
-        against = "plain_json" if name.endswith("json") else "plain_parquet"
-        middle, base = statistics.median(runs), statistics.median(seconds[against])
-        print(f"{name:15} {middle:8.2f} s  {middle / base:5.2f} x {against}")
-    for name, spent in bench.stages.items():
-        print(f"{name}: " + ", ".join(f"{stage} {took:.2f} s" for stage, took in spent.items()))
+    show(spent, bench.stages)
+
+
+def peers() -> list[str]:
+    """The other databases that are installed."""
+    return [name for name in ("duckdb", "ladybug") if find_spec(name)]
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ class Receipt:
 
     `nodes` and `edges` count what the write touched, by type. `ids` are those of entities that were
     added or replaced, by type, in the order in which they were given; a load leaves them out.
+    Of a load, `steps` has the seconds of each step, and `written` the bytes, where they are known.
 
     >>> bool(Receipt(None, branch="main")), Receipt(None, {"Person": 2}, {"Knows": 1}).total
     (False, 3)
@@ -35,6 +36,8 @@ class Receipt:
     ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
     query_name: str | None = None
     replayed: bool = False
+    steps: Mapping[str, float] = field(default_factory=dict)
+    written: int = 0
 
     def __bool__(self) -> bool:
         return self.commit is not None
@@ -103,11 +106,12 @@ class BadRow:
 class LoadReport:
     """All that is wrong with the input of a load; nothing was written.
 
-    True when nothing was wrong.
+    True when nothing was wrong. `steps` has the seconds of each step, where they are known.
     """
 
     problems: tuple[BadRow, ...] = ()
     left_out: int = 0
+    steps: Mapping[str, float] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return not self.problems
@@ -121,7 +125,8 @@ class LoadReport:
     def first(self, most: int) -> "LoadReport":
         """The same report with at most so many problems; `left_out` says how many are not shown."""
         shown = self.problems[:most]
-        return LoadReport(shown, self.left_out + len(self.problems) - len(shown))
+        left_out = self.left_out + len(self.problems) - len(shown)
+        return LoadReport(shown, left_out, self.steps)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Each problem as a dict."""
@@ -140,9 +145,9 @@ class LoadReport:
         return table_card(pa.Table.from_pylist(rows), f"{len(rows)} bad rows; nothing was written")
 
 
-def report(problems: Sequence[Problem]) -> LoadReport:
+def report(problems: Sequence[Problem], steps: Mapping[str, float] | None = None) -> LoadReport:
     """The problems of a load as its caller sees them."""
-    return LoadReport(tuple(_bad_row(one) for one in problems))
+    return LoadReport(tuple(_bad_row(one) for one in problems), steps=steps or {})
 
 
 def _bad_row(one: Problem) -> BadRow:

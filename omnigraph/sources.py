@@ -71,6 +71,11 @@ def _reading(path: Path) -> IO[bytes]:
         raise InputError(f"cannot read {path}: {error.strerror}", reason="unreadable") from error
 
 
+def teller(progress: Progress) -> Told | None:
+    """What is told how far a load is, if anything."""
+    return _told(progress) if progress else None
+
+
 def _told(progress: Progress) -> Told:
     if callable(progress):
         return progress

@@ -20,7 +20,7 @@ from omnigraph.pipeline.engine import Way, run, source_of
 from omnigraph.prepared import COMPILED, Query, choose, demand, read_query
 from omnigraph.receipt import LoadReport, Receipt, receipt_of, report
 from omnigraph.rowtext import delete_text, edge_rows, inserting, rows_of, update_text
-from omnigraph.sources import Progress, opened
+from omnigraph.sources import Progress, opened, teller
 from omnigraph.terms import Attempts, Terms, actor_of, request_of, told
 
 if TYPE_CHECKING:
@@ -172,6 +172,8 @@ class Writing(Handle):
         there = self._forked(made, from_) if made else self._there(branch)
         try:
             bulk = source_of(data, format, mapping or {}, way)
+            if hasattr(bulk, "frames"):
+                way = replace(way, progress=teller(progress))
             with opened(data if bulk is None else bulk, format, mapping or {}, progress) as source:
                 done = there._load(source, mode, way, terms, created=bool(made))
         except BaseException:
@@ -292,7 +294,7 @@ class Writing(Handle):
             event.rows = done.total
             self._wrote(done.commit, watch)
         if done.problems:
-            return report(done.problems)
+            return report(done.problems, done.summary.seconds)
         replayed = terms.idempotency_key is not None and _replayed(done.commit, watch)
         if records and done.commit is None:
             done = replace(done, nodes={}, edges={})
@@ -306,6 +308,8 @@ class Writing(Handle):
             # A repetition has made new ids for what it then found done already.
             ids={n: c.to_pylist() for n, c in done.ids.items()} if records and not replayed else {},
             replayed=replayed,
+            steps=done.summary.seconds,
+            written=done.summary.bytes,
         )
 
     def _put(self, data: Mapping[str, Any], mode: LoadMode, options: dict[str, Any]) -> Receipt:

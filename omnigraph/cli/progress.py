@@ -1,8 +1,9 @@
 """How far a long command is, on standard error, on a terminal, and only when it takes long."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import click
 
@@ -16,23 +17,43 @@ _WIDTH = 30
 
 
 @contextmanager
-def progress(label: str, *, hidden: bool = False) -> Iterator[Callable[[int, int], None]]:
+def progress(label: str, *, hidden: bool = False) -> Iterator["Teller"]:
     """Something to call with what is done and how much there is, as often as one likes."""
     told = settings()
-    silent = hidden or told.quiet or told.json or not sys.stderr.isatty()
-    due, shown = ids.monotonic() + _PATIENCE, False
-
-    def tell(done: int, total: int) -> None:
-        nonlocal due, shown
-        if not silent and ids.monotonic() >= due:
-            due, shown = ids.monotonic() + _EVERY, True
-            click.echo(f"\r{bar(label, done, total)}", nl=False, err=True)
-
+    teller = Teller(label, silent=hidden or told.quiet or told.json or not sys.stderr.isatty())
     try:
-        yield tell
+        yield teller
     finally:
-        if shown:
-            click.echo(f"\r{' ' * (len(label) + _WIDTH + 10)}\r", nl=False, err=True)
+        teller.clear()
+
+
+class Teller:
+    """One line that says how far it is, and is rewritten as it goes on."""
+
+    def __init__(self, label: str, *, silent: bool) -> None:
+        self.label, self.silent = label, silent
+        self.due, self.width = ids.monotonic() + _PATIENCE, 0
+
+    def __call__(self, done: int, total: int) -> None:
+        """How much is done of how much."""
+        self._show(bar(self.label, done, total))
+
+    def step(self, one: Any) -> None:
+        """The step of a load on Spark."""
+        shown = bar(f"{self.label}: {one.name}", one.done, max(one.total, 1))
+        self._show(f"{shown}  ~{one.rate:,.0f} rows/s" if one.rate >= 1 else shown)
+
+    def clear(self) -> None:
+        """Leave nothing behind."""
+        if self.width:
+            click.echo(f"\r{' ' * self.width}\r", nl=False, err=True)
+            self.width = 0
+
+    def _show(self, text: str) -> None:
+        if not self.silent and ids.monotonic() >= self.due:
+            self.due = ids.monotonic() + _EVERY
+            self.width = max(self.width, len(text))
+            click.echo(f"\r{text.ljust(self.width)}", nl=False, err=True)
 
 
 def bar(label: str, done: int, total: int) -> str:

@@ -43,6 +43,14 @@ MODES = ("append", "merge", "overwrite")
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """What a load took: the seconds of each step, and the bytes that it wrote, where known."""
+
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """What a load did: its commit, the records by type; or the problems that kept it from it.
 
@@ -55,6 +63,7 @@ class Loaded:
     edges: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     ids: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)
+    summary: Summary = field(default_factory=Summary)
 
     @property
     def total(self) -> int:

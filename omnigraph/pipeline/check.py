@@ -16,7 +16,7 @@ from omnigraph.rules.cardinality import miscounted
 from omnigraph.rules.endpoints import End, dangling, ends_of
 from omnigraph.rules.violation import Violation
 
-from .ends import Ends, Nodes, forget, lost_ends, sides_of
+from .ends import Ends, Nodes, lost_ends, sides_of
 from .keys import KEYS, TUPLES, key_columns, keyed, tuple_columns, tupled
 from .notes import unpacked
 from .place import type_of
@@ -218,10 +218,7 @@ def _lost(case: Case) -> tuple[list[Violation], frozenset[str]]:
         return [], frozenset()
     ends = Ends(case.load, case.job.place, nodes, sides)
     told = case.keys(*noted) if noted else None
-    try:
-        rows, repeated = lost_ends(case.spark, ends, case.job.keys, staged, told)
-    finally:
-        forget(case.spark, ends)
+    rows, repeated = lost_ends(case.spark, ends, case.job.keys, staged, told)
     found = [_violation(case, edges[one["edge"]], one) for one in rows]
     return found, frozenset(case.types & set(nodes)) - repeated - case.noted
 
@@ -302,10 +299,38 @@ def _losing(case: Case, name: str, column: str, key: str) -> Iterator[Violation]
 
 
 def _cardinality(case: Case, gone: frozenset[int]) -> Iterator[Violation]:
-    for edge in case.job.ir.catalog.edges:
-        bounded = edge.low > 0 or edge.high is not None
-        if bounded and f"edge:{edge.name}" in case.types:
+    bounded = {
+        key: edge
+        for edge in case.job.ir.catalog.edges
+        if (key := f"edge:{edge.name}") in case.types and (edge.low > 0 or edge.high is not None)
+    }
+    fresh = {key: edge for key, edge in bounded.items() if not case.filled(key) and not case.whole}
+    if fresh:
+        yield from _counted_fresh(case, fresh, gone)
+    for key, edge in bounded.items():
+        if key not in fresh:
             yield from _counted(case, edge, gone)
+
+
+def _counted_fresh(
+    case: Case, edges: Mapping[str, Edge], gone: frozenset[int]
+) -> Iterator[Violation]:
+    """The same for types without stored edges: all that counts is in the load."""
+    from pyspark.sql import functions as f
+
+    by_number = {case.job.keys.index(key): edge for key, edge in edges.items()}
+    rows = _latest(case.keys(*edges), gone).groupBy("type", "src")
+    total = rows.agg(f.count("*").alias("n"), f.min("spot").alias("spot"))
+    broken = " or ".join(
+        f"(type = {number} and ({_outside(edge)}))" for number, edge in by_number.items()
+    )
+    for one in total.where(broken).toArrow().to_pylist():
+        yield miscounted(by_number[one["type"]], one["src"], one["n"], one["spot"])
+
+
+def _outside(edge: Edge) -> str:
+    high = "" if edge.high is None else f" or n > {int(edge.high)}"
+    return f"n < {int(edge.low)}{high}"
 
 
 def _counted(case: Case, edge: Edge, gone: frozenset[int]) -> Iterator[Violation]:
@@ -334,6 +359,5 @@ def _counted(case: Case, edge: Edge, gone: frozenset[int]) -> Iterator[Violation
         sources = sources.join(case.keys(node).selectExpr("id as src"), "src", "left_semi")
     summed = sources.join(counts, "src", "left").groupBy("src")
     total = summed.agg(f.coalesce(f.sum("n"), f.lit(0)).alias("n"), f.min("spot").alias("spot"))
-    high = "" if edge.high is None else f" or n > {int(edge.high)}"
-    for one in total.where(f"n < {int(edge.low)}{high}").toArrow().to_pylist():
+    for one in total.where(_outside(edge)).toArrow().to_pylist():
         yield miscounted(edge, one["src"], one["n"], one["spot"])

@@ -110,9 +110,8 @@ def lost_ends(
     return [one for one in rows if one["side"] is not None], repeated
 
 
-def forget(spark: "SparkSession", ends: Ends) -> None:
-    """Remove what the executors built."""
-    load = ends.load
+def forget(spark: "SparkSession", load: str) -> None:
+    """Remove what the executors built for a load."""
 
     def run(batches: Batches) -> Batches:
         for _ in batches:

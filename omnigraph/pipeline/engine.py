@@ -24,7 +24,11 @@ LARGE = 64 << 20  # bytes of input from which on Spark is worth its start
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a load goes: its engine, its session or where to get one, and what becomes of rejects."""
+    """How a load goes: its engine, its session or where to get one, and what becomes of rejects.
+
+    `progress` is called with tasks done and known of; if it has a method `step`, that is called
+    with a `Step` instead.
+    """
 
     engine: Engine = "auto"
     session: Any = None
@@ -33,6 +37,7 @@ class Way:
     rejects: str | os.PathLike[str] | None = None
     dry_run: bool = False
     on_error: OnError = "raise"
+    progress: Any = None
     piece: int | None = None
     fragment_rows: int = 1 << 20
 
@@ -110,6 +115,7 @@ def _on_spark(
         way.dry_run,
         piece=way.piece,
         rows=way.fragment_rows,
+        progress=_teller(way.progress),
     )
     return load_on_spark(session, line, bulk, signature=signature, conditions=conditions)
 
@@ -129,6 +135,12 @@ def _here(
     if not files or not done.problems:
         return done
     return Loaded(mode, problems=tuple(source.spots.locate(done.problems)))
+
+
+def _teller(progress: Any) -> Any:
+    if progress is None or hasattr(progress, "step"):
+        return getattr(progress, "step", None)
+    return lambda one: progress(one.done, one.total)
 
 
 def _is_frame(data: Any) -> bool:

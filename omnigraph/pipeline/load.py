@@ -6,6 +6,7 @@ the confirmation leaves an intent that the next opening of the graph finishes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -29,16 +30,19 @@ from omnigraph.history.plan import (
 )
 from omnigraph.history.snapshot import Snapshot, of_state
 from omnigraph.ingest.limits import LoadLimits
-from omnigraph.ingest.load import Loaded, LoadMode
+from omnigraph.ingest.load import Loaded, LoadMode, Summary
 from omnigraph.ingest.problem import Problem, Problems
 from omnigraph.rules.endpoints import ends_of
 from omnigraph.rules.violation import Violation
 from omnigraph.storage.fragments import appended, changed, overwritten
 from omnigraph.storage.table import Staged
 
+from . import steps
 from .check import Case, set_violations
+from .ends import forget
 from .notes import BULK, DDL, unpacked
 from .place import place_of
+from .room import demand_room, guess
 from .session import parallelism, watched
 from .sources import Input, Piece, pieces_of, spots, total_size
 from .stage import Job, key_named, on_frame, on_pieces
@@ -71,6 +75,7 @@ class Bulk:
     bytes: int = 128 << 20
     streams: Mapping[str, str] = field(default_factory=dict)
     told: Told = lambda _: None
+    progress: steps.Told | None = None
 
 
 def load_on_spark(
@@ -93,12 +98,14 @@ def load_on_spark(
     for attempt in range(1, ATTEMPTS + 1):
         run = Run(spark, line, bulk, conditions)
         try:
-            with watched(spark):
+            with watched(spark), run.steps.told_of():
                 return run.loaded(run.publish(signature))
         except (VersionConflict, ReadSetConflict):
             if bulk.mode == "overwrite" or attempt == ATTEMPTS:
                 raise
             hold(conditions, _txn(line))  # what the caller decided on is not for us to retry
+        finally:
+            run.clean()
     raise AssertionError  # the last attempt raises
 
 
@@ -115,6 +122,9 @@ class Run:
         self.spark, self.line, self.bulk, self.conditions = spark, line, bulk, conditions
         self.problems: list[Problem] = []
         self.counts: dict[str, int] = {}
+        self.load = ids.new_ulid()
+        self.bytes = 0
+        self.steps = steps.Steps(spark, bulk.progress)
 
     def publish(self, signature: Signature) -> Commit | None:
         """Stage and publish, or only look."""
@@ -125,22 +135,35 @@ class Run:
 
     def loaded(self, commit: Commit | None) -> Loaded:
         """What came of it."""
+        self.steps.end()
+        summary = Summary(self.steps.seconds, self.bytes)
         if self.problems:
-            return Loaded(self.bulk.mode, problems=tuple(self.problems))
+            return Loaded(self.bulk.mode, problems=tuple(self.problems), summary=summary)
         nodes, edges = (
             {key.partition(":")[2]: n for key, n in sorted(self.counts.items()) if key[:4] == kind}
             for kind in ("node", "edge")
         )
-        return Loaded(self.bulk.mode, commit, nodes, edges)
+        return Loaded(self.bulk.mode, commit, nodes, edges, summary=summary)
+
+    def clean(self) -> None:
+        """Remove what the executors built for this attempt."""
+        with suppress(Exception):  # a Spark that is gone took it along
+            forget(self.spark, self.load)
+
+    def _begin(self, step: str, rows: int = 0) -> None:
+        self.steps.begin(step, rows)
+        self.bulk.told(step)
 
     def stage(self, txn: WriteTxn) -> PublishPlan | None:
         """Everything up to the publish; None when there is nothing to write, or a problem."""
         hold(self.conditions, txn)
         snapshot = of_state(txn.store, self.line, txn.base)
-        job = self._job(snapshot)
-        pieces = pieces_of(self.bulk.inputs, self._piece_size())
-        self.bulk.told("stage")
-        out = self._notes(job, pieces)
+        job, guessed = self.job(snapshot), guess(self.bulk.inputs)
+        if job.writes:
+            demand_room(txn.store, guessed.bytes)
+        pieces = self.pieces()
+        self._begin("stage", guessed.rows)
+        out = self.notes(job, pieces)
         try:
             return self._judged(txn, snapshot, job, pieces, out)
         finally:
@@ -157,7 +180,7 @@ class Run:
         few = _few(out)
         _raise_failure(few)
         types = self._types(job, few)
-        self.bulk.told("check")
+        self._begin("check", sum(self.counts.values()))
         case = self._case(job, snapshot, out, few, types)
         unread = [unpacked(one["data"]) for one in few if one["kind"] == "unread"]
         broken = [unpacked(one["data"]) for one in few if one["kind"] == "broken"]
@@ -171,7 +194,7 @@ class Run:
         if self.problems or self.bulk.dry_run:
             return None
         if gone:  # records that later ones replace: write again, without them
-            again = self._notes(replace(job, skip=gone), pieces)
+            again = self.notes(replace(job, skip=gone), pieces)
             few = _few(again)
             again.unpersist()
         writes = self._writes(txn, job, few, types)
@@ -191,10 +214,10 @@ class Run:
         staged: dict[str, list[Fragment]] = {}
         for one in _fragments(few):
             staged.setdefault(one.key, []).append(one)
-        load = ids.new_ulid()
-        return Case(self.spark, load, job, snapshot, out, few, types, staged, keys, unwritten)
+        return Case(self.spark, self.load, job, snapshot, out, few, types, staged, keys, unwritten)
 
-    def _job(self, snapshot: Snapshot) -> Job:
+    def job(self, snapshot: Snapshot) -> Job:
+        """What the tasks are told."""
         tables = {key: (one.location, one.lance_version) for key, one in snapshot.tables.items()}
         return Job(
             snapshot.schema.ir,
@@ -208,13 +231,17 @@ class Run:
             self.bulk.bytes,
         )
 
+    def pieces(self) -> list[Piece]:
+        """The input, cut for tasks."""
+        return pieces_of(self.bulk.inputs, self._piece_size())
+
     def _piece_size(self) -> int:
         if self.bulk.piece is not None:
             return self.bulk.piece
         share = total_size(self.bulk.inputs) // (2 * parallelism(self.spark))
         return min(max(share, _SMALLEST), _LARGEST)
 
-    def _notes(self, job: Job, pieces: Sequence[Piece]) -> "DataFrame":
+    def notes(self, job: Job, pieces: Sequence[Piece]) -> "DataFrame":
         """The notes of all tasks, kept: a task that ran again would write again."""
         from pyspark import StorageLevel
 
@@ -256,6 +283,7 @@ class Run:
         removed: dict[str, list[Any]] = {key: [] for key in types}
         for fragment in _fragments(few):
             fragments[fragment.key].append(fragment.facts)
+            self.bytes += fragment.bytes
         for one in few:
             if one["kind"] == "removed":
                 removed[job.keys[one["type"]]].append(unpacked(one["data"]))
@@ -280,7 +308,7 @@ class Run:
         needs = (schema, *self.conditions, *same)
         # Whoever was overtaken hears of it here, before anything is confirmed.
         hold(needs, replace(txn, base=self.line.refresh()))
-        self.bulk.told("publish")
+        self._begin("publish")
         epoch = txn.base.state.head.gc_epoch
         return PublishPlan("load", writes, needs, streams=self.bulk.streams, epoch=epoch)
 

@@ -179,14 +179,19 @@ def _spans(one: Input, size: int) -> list[tuple[int, int | None]]:
     if one.form == "parquet":
         return _row_groups(one, size)
     whole = one.form == "csv" or Path(one.path).suffix in _PACKED or one.size <= size
-    if whole or _is_packed(one):
+    if whole or _begins_packed(one):
         return [(0, None)]
     return [(at, min(at + size, one.size)) for at in range(0, one.size, size)]
 
 
-def _is_packed(one: Input) -> bool:
+def is_packed(start: bytes) -> bool:
+    """Whether a file that begins so is packed."""
+    return bytes(start).startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd"))
+
+
+def _begins_packed(one: Input) -> bool:
     with open_input(one) as file:
-        return bytes(file.read(4)).startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd"))
+        return is_packed(file.read(4))
 
 
 def _row_groups(one: Input, size: int) -> list[tuple[int, int | None]]:

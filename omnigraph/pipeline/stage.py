@@ -227,7 +227,8 @@ class Bench:
         left = np.ones(len(spots), bool)
         if self.job.writes and self.sound:
             yield from self._fragments(key, number, delta, made=stack.made)
-            left = ~np.isin(spots, delta_spots(delta))
+            kept = delta_spots(delta)
+            left = ~np.isin(spots, kept) if len(kept) < len(spots) else left[:0]
         if left.any():
             yield from self._noted(key, rows.filter(pa.array(left)), spots[left], made=stack.made)
 

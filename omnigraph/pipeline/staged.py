@@ -35,6 +35,11 @@ class Fragment:
     made: bool
 
     @property
+    def bytes(self) -> int:
+        """The size of its files."""
+        return sum(one["file_size_bytes"] or 0 for one in self.facts["files"])
+
+    @property
     def spots(self) -> Positions:
         """Where its rows stood in the input."""
         return unpack_spots(self.runs)

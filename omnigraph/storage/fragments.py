@@ -36,6 +36,12 @@ def fragment_sizes(table: Table) -> dict[int, int]:
     return {one.fragment_id: one.physical_rows for one in table.dataset.get_fragments()}
 
 
+def written_fragments(table: Table) -> list[tuple[dict[str, Any], int]]:
+    """What describes each fragment of a version, and its rows."""
+    every = table.dataset.get_fragments()
+    return [(one.metadata.to_json(), one.physical_rows) for one in every]
+
+
 def read_fragments(
     table: Table,
     fragments: Sequence[int],

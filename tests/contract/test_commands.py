@@ -10,8 +10,9 @@ import pytest
 from bench import startup
 
 
-def test_the_demo_shows_everything_and_is_plain_off_a_terminal(checkout: Path) -> None:
-    environ = os.environ | {"BIN": str(Path(sys.executable).parent)}
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.full)])
+def test_the_demo_shows_everything_and_is_plain_off_a_terminal(checkout: Path, engine: str) -> None:
+    environ = os.environ | {"BIN": str(Path(sys.executable).parent), "ENGINE": engine}
     shown = subprocess.run(
         ["bash", checkout / "scripts" / "demo.sh"],
         env=environ,
@@ -20,7 +21,14 @@ def test_the_demo_shows_everything_and_is_plain_off_a_terminal(checkout: Path) -
         check=False,
     )
     assert shown.returncode == 0, shown.stdout + shown.stderr
-    for part in ("1. A schema", "supported: ", "error[T", "^^^", "Not built yet"):
+    for part in (
+        "1. A schema",
+        "supported: ",
+        "error[T",
+        "^^^",
+        "Not built yet",
+        "All of this took",
+    ):
         assert part in shown.stdout
     assert "\x1b" not in shown.stdout
 

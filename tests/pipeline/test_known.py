@@ -1,0 +1,79 @@
+"""The index of ids: hashes lead, texts decide, whatever the ids look like."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnigraph.pipeline import known as index
+from omnigraph.pipeline.known import known
+from omnigraph.pipeline.staged import pack_spots, unpack_spots
+from omnigraph.pipeline.texts import Numbers, Texts, hashes, same
+
+texts = st.lists(st.text(alphabet="ab\0é", max_size=20) | st.sampled_from(["x" * 300, "x" * 256]))
+
+
+@given(texts, st.integers(0, 3))
+def test_hashes_and_comparisons_follow_the_texts(values: list[str], skipped: int) -> None:
+    column = pa.array(values, pa.string())[skipped:]
+    values = values[skipped:]
+    for kind in (pa.string(), pa.large_string()):
+        held = Texts.of(column.cast(kind))
+        numbers = hashes(held).tolist()
+        assert len(set(numbers)) == len(set(values))
+        assert len({*zip(values, numbers, strict=True)}) == len(set(values))
+        turned = np.arange(len(values))[::-1]
+        assert same(held, held.take(turned)).tolist() == [
+            one == other for one, other in zip(values, reversed(values), strict=True)
+        ]
+
+
+def missing(folder: Path, ids: list[str], asked: list[str]) -> list[str]:
+    found = known(
+        folder, len(ids), lambda: [pa.array(ids[:2], pa.string()), pa.array(ids[2:], pa.string())]
+    )
+    return [asked[at] for at in found.unknown(pa.array(asked, pa.string()))]
+
+
+@pytest.mark.parametrize("shard", [1 << 30, 3])
+@pytest.mark.parametrize("bits", [64, 2, 0])
+def test_only_unknown_ids_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard: int, bits: int
+) -> None:
+    def weak(some: Texts) -> Numbers:
+        return hashes(some) >> np.uint64(64 - bits) if bits else hashes(some) * np.uint64(0)
+
+    monkeypatch.setattr(index, "SHARD", shard)
+    if bits < 64:
+        monkeypatch.setattr(index, "hashes", weak)
+    ids = [f"n{at}" for at in range(10)] + ["", "é" * 40, "z"]
+    asked = ["n3", "n", "", "zz", "z", "é" * 40, "é" * 39, "n10", "n3"]
+    assert missing(tmp_path / "some", ids, asked) == ["n", "zz", "é" * 39, "n10"]
+    assert missing(tmp_path / "none", [], asked) == asked
+    assert missing(tmp_path / "all", ids, ids) == []
+
+
+def test_an_index_is_built_once_and_knows_of_repeated_ids(tmp_path: Path) -> None:
+    reads: list[int] = []
+
+    def read() -> list[pa.Array]:
+        reads.append(1)
+        return [pa.array(["a", "b"]), pa.array(["c", "a"])]
+
+    assert known(tmp_path, 4, read).repeats
+    assert known(tmp_path, 4, read).repeats
+    assert len(reads) == 1
+    assert not known(tmp_path / "other", 2, lambda: [pa.array(["a", "b"])]).repeats
+
+
+@given(st.lists(st.integers(0, 1 << 50), min_size=1))
+def test_places_are_packed_and_unpacked(values: list[int]) -> None:
+    spots = np.array(values, np.int64)
+    assert unpack_spots(pack_spots(spots)).tolist() == values
+
+
+def test_places_in_a_row_take_few_bytes() -> None:
+    assert len(pack_spots(np.arange(7, 1_000_007))) < 50
