@@ -37,7 +37,7 @@ class Sizes:
     """What is measured: changed rows, rows of the target, tables; rows with vectors."""
 
     deltas: Sequence[int] = (10, 1_000)
-    targets: Sequence[int] = (10_000, 100_000)
+    targets: Sequence[int] = (100_000, 1_000_000)
     tables: Sequence[int] = (2, 20)
     vectors: int = 20_000
     spread: bool = False
