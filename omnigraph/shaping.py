@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from omnigraph.diagnostics import Source
-from omnigraph.errors import InputError
+from omnigraph.errors import InputError, UsageError
 from omnigraph.events import operation
 from omnigraph.evolve.apply import apply_plan, check_plan
 from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan, propose
@@ -88,6 +88,9 @@ def schema_text(schema: SchemaText) -> tuple[str, str]:
     lone = isinstance(schema, str) and schema.endswith(".pg") and "\n" not in schema
     if isinstance(schema, str) and not lone:
         return schema, "<schema>"
+    if not isinstance(schema, str | PathLike):
+        kind = type(schema).__name__
+        raise UsageError(reason=f"a schema is text, a path or a plan, not {kind}")
     path = Path(schema)
     try:
         return path.read_text("utf-8"), str(path)

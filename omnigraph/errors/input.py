@@ -125,7 +125,7 @@ class SchemaViolation(ClientError):
     """Entities that are there break a rule of the new schema, so it was not applied.
 
     `violations` are the first of them as plain data; `more` says whether there are others. As text
-    it has a line for each.
+    several have a line each.
 
     >>> ann = {"type": "node:User", "id": "ann", "rule": "@range", "reason": "151 is too much"}
     >>> print(SchemaViolation(violations=[ann, {**ann, "id": "bob"}]))
@@ -160,7 +160,8 @@ class SchemaViolation(ClientError):
         return [_told(one) for one in self.violations] + ["and more"] * self.more
 
     def __str__(self) -> str:
-        return "\n".join([self.message, *(f"  {one}" for one in self.lines), f"hint: {self.hint}"])
+        lines = [f"  {one}" for one in self.lines] if len(self.lines) > 1 else []
+        return "\n".join([self.message, *lines, f"hint: {self.hint}"])
 
 
 def _told(one: Mapping[str, Any]) -> str:

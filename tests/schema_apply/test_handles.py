@@ -11,6 +11,7 @@ from omnigraph.errors import (
     ReadSetConflict,
     SchemaUnsupported,
     TypeCheckError,
+    UsageError,
 )
 from omnigraph.graph import Graph
 from omnigraph.testing import graph as new_graph
@@ -88,6 +89,8 @@ def test_a_plan_belongs_to_one_schema() -> None:
 
 def test_terms_of_an_application() -> None:
     with new_graph(BEFORE, DATA) as graph:
+        with pytest.raises(UsageError, match="not int"):
+            graph.apply_schema(5)  # type: ignore[arg-type]
         head = graph.head.id
         graph.insert("A", {"k": "z"})
         with pytest.raises(PreconditionFailed):
