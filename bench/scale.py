@@ -1,0 +1,137 @@
+"""Loads and exports of growing graphs on two cores: seconds, and the most memory of all processes.
+
+`python -m bench.scale 1000000 10000000` has so many edges, over a tenth as many nodes, from
+Parquet; 100000000 needs about 20 GB of disk. Memory is that of the whole tree of processes.
+"""
+
+import argparse
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import omnigraph
+from bench.pipeline import CITED, SCHEMA, Clock, processes
+from omnigraph.pipeline.export import export_on_spark
+from omnigraph.pipeline.load import Bulk, load_on_spark
+from omnigraph.pipeline.session import spark_session
+from omnigraph.pipeline.sources import find_inputs
+
+_CHUNK = 1_000_000
+
+
+def generate(folder: Path, edges: int) -> dict[str, str]:
+    """Papers and citations as Parquet, a piece at a time."""
+    count, rng = edges // CITED, np.random.default_rng(7)
+    folder.mkdir(parents=True)
+    files = {name: str(folder / f"{name}.parquet") for name in ("Paper", "Cites")}
+    _write(files["Paper"], (_papers(rng, at, min(_CHUNK, count - at)) for at in _starts(count)))
+    _write(files["Cites"], (_cites(rng, count, min(_CHUNK, edges - at)) for at in _starts(edges)))
+    return files
+
+
+def _starts(count: int) -> range:
+    return range(0, count, _CHUNK)
+
+
+def _names(numbers: Any) -> pa.Array:
+    return pa.array(np.char.add("10.1000/", np.char.zfill(numbers.astype("U9"), 9)))
+
+
+def _papers(rng: Any, start: int, count: int) -> pa.Table:
+    numbers = np.arange(start, start + count)
+    years = pa.array(rng.integers(1950, 2025, count), pa.int32())
+    titles = pa.array(np.char.add("On the matter of ", numbers.astype("U9")))
+    return pa.table({"doi": _names(numbers), "title": titles, "year": years})
+
+
+def _cites(rng: Any, papers: int, count: int) -> pa.Table:
+    ends = [_names(rng.integers(0, papers, count)) for _ in range(2)]
+    return pa.table({"src": ends[0], "dst": ends[1], "weight": rng.random(count)})
+
+
+def _write(path: str, tables: Any) -> None:
+    writer = None
+    for one in tables:
+        if writer is None:
+            writer = pq.ParquetWriter(path, one.schema)
+        writer.write_table(one, row_group_size=1 << 18)
+    if writer is not None:
+        writer.close()
+
+
+class Peak:
+    """The most memory that all our processes held together, looked at now and then."""
+
+    def __enter__(self) -> "Peak":
+        self.bytes, self._over = 0, Event()
+        self._thread = Thread(target=self._look, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(0.5):
+            self.bytes = max(self.bytes, sum(map(_held, processes())))
+
+
+def _held(process: int) -> int:
+    """The memory of a process; what it shares is counted in parts."""
+    with suppress(OSError, StopIteration, ValueError):
+        text = Path(f"/proc/{process}/smaps_rollup").read_text()
+        return (
+            int(next(one for one in text.splitlines() if one.startswith("Pss:")).split()[1]) << 10
+        )
+    return 0
+
+
+def measure(spark: Any, folder: Path, edges: int) -> None:
+    """Load and export once, and say what it took."""
+    files = generate(folder / "data", edges)
+    graph = omnigraph.init(folder / "graph", SCHEMA, durability="os")
+    with Peak() as loading, Clock() as load:
+        done = load_on_spark(spark, graph._line, Bulk("append", find_inputs(files)))
+    if done.commit is None:
+        raise SystemExit(f"refused: {done.problems[:3]}")
+    with Peak() as writing, Clock() as export:
+        export_on_spark(spark, graph.refresh().snapshot, folder / "out", "parquet")
+    steps = ", ".join(f"{name} {took:.1f}" for name, took in done.summary.seconds.items())
+    for name, clock, peak in (("load", load, loading), ("export", export, writing)):
+        rate = (edges + edges // CITED) / clock.seconds
+        print(
+            f"{edges:>11,} edges {name:7} {clock.seconds:8.1f} s {clock.cpu:8.1f} s of computing "
+            f"{rate:>11,.0f} rows/s {peak.bytes / 1e9:6.2f} GB",
+            flush=True,
+        )
+    print(f"{'':>11} steps: {steps}; {done.summary.bytes / 1e6:,.0f} MB", flush=True)
+
+
+def main() -> None:
+    """Measure every size that is asked for."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("edges", nargs="*", type=int, default=[1_000_000])
+    asked.add_argument("--memory", default="4g")
+    asked.add_argument("--best-of", type=int, default=1)
+    given = asked.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        settings = {"spark.driver.memory": given.memory, "spark.local.dir": scratch}
+        spark = spark_session(master="local[2]", settings=settings)
+        for edges in given.edges:
+            for _ in range(given.best_of):
+                folder = Path(scratch, "work")
+                measure(spark, folder, edges)
+                shutil.rmtree(folder)
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()
