@@ -88,10 +88,11 @@ def schema_text(schema: SchemaText) -> tuple[str, str]:
     lone = isinstance(schema, str) and schema.endswith(".pg") and "\n" not in schema
     if isinstance(schema, str) and not lone:
         return schema, "<schema>"
-    if not isinstance(schema, str | PathLike):
+    try:
+        path = Path(schema)
+    except TypeError as error:
         kind = type(schema).__name__
-        raise UsageError(reason=f"a schema is text, a path or a plan, not {kind}")
-    path = Path(schema)
+        raise UsageError(reason=f"a schema is text, a path or a plan, not {kind}") from error
     try:
         return path.read_text("utf-8"), str(path)
     except (OSError, UnicodeDecodeError) as error:
