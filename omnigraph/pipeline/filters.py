@@ -1,4 +1,4 @@
-"""The filter of a data source: conditions that storage applies before anything reaches Spark.
+"""The filter of a data source: conditions that are applied before anything reaches Spark.
 
 Owns their form, a JSON array of `[column, operator, value]`, and their meaning, which is that of
 `where` in Spark: all must be true, and a comparison with nothing is not. Values are parameters of
@@ -8,6 +8,7 @@ the type of their column, never text of a filter.
 import json
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -32,16 +33,34 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 }
 OPERATORS = (*_COMPARE, "in", "is null", "is not null")
 _ONLY_NULL = (ScalarType.BLOB, ScalarType.VECTOR)  # no values of these are compared
+_UNSIGNED = (ScalarType.U32, ScalarType.U64)  # which storage does not compare
 _FORM = 'a filter is JSON like [["age", ">=", 18], ["name", "in", ["ada", "bob"]]]'
 
 
-def filter_of(one: Node | Edge, text: str) -> Any:
-    """The conditions of a text as an Arrow expression.
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Conditions as Arrow expressions: for storage, and for the batches that storage gives.
+
+    `columns` are those that the latter look at.
+    """
+
+    stored: Any = None
+    rest: Any = None
+    columns: tuple[str, ...] = ()
+
+    def kept(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch for which everything is true."""
+        return rows if self.rest is None else rows.filter(self.rest)
+
+
+def filter_of(one: Node | Edge, text: str) -> Filter:
+    """The conditions of a text.
 
     >>> from omnigraph.lang.schema import compile_schema
-    >>> (node,) = compile_schema("node P { age: I32? }").nodes
-    >>> print(filter_of(node, '[["age", ">", 3]]'))
-    (age > 3)
+    >>> (node,) = compile_schema("node P { age: I32?  size: U64? }").nodes
+    >>> found = filter_of(node, '[["age", ">", 3], ["size", "<", 7]]')
+    >>> print(found.stored, found.rest, found.columns)
+    (age > 3) (size < 7) ('size',)
     """
     try:
         given = json.loads(text)
@@ -49,7 +68,20 @@ def filter_of(one: Node | Edge, text: str) -> Any:
         raise UsageError(reason=_FORM) from None
     if not isinstance(given, list) or not given:
         raise UsageError(reason=_FORM)
-    return reduce(operator.and_, (_condition(one, each) for each in given))
+    made = [(_condition(one, each), each[0]) for each in given]
+    names = tuple(dict.fromkeys(name for _, name in made if not _is_plain(one, name)))
+    stored = [test for test, name in made if name not in names]
+    rest = [test for test, name in made if name in names]
+    return Filter(_all(stored), _all(rest), names)
+
+
+def _all(tests: list[Any]) -> Any:
+    return reduce(operator.and_, tests) if tests else None
+
+
+def _is_plain(one: Node | Edge, name: str) -> bool:
+    (kind,) = kinds_of(one, [name])
+    return not kind.is_list and kind.scalar not in (*_ONLY_NULL, *_UNSIGNED)
 
 
 def _condition(one: Node | Edge, given: Any) -> Any:
@@ -85,5 +117,5 @@ def _scalar(kind: PropertyType, name: str, value: Any) -> Any:
     if value is None:
         raise UsageError(reason=f"nothing is equal to null: '{name}' takes 'is null'")
     plain = PropertyType(kind.scalar, nullable=False) if kind.nullable else kind
-    stored = coerce_parameter(plain, value, name=name)
+    stored = coerce_parameter(plain, value, name=name, mode="python")
     return pa.scalar(stored, arrow_type(plain))

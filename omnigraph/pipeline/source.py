@@ -21,7 +21,7 @@ from omnigraph.storage.fragments import fragment_sizes, read_fragments
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import open_store
 
-from .filters import filter_of
+from .filters import Filter, filter_of
 from .place import Place, place_of, type_of
 from .scan import chosen, tasks_of
 from .stage import key_named
@@ -80,7 +80,7 @@ class GraphSource(api.DataSource):
         place = place_of(shown.store, {key: (entry.location, entry.lance_version)})
         names = [field.name for field in schema]
         asked = self.given.get("filters")
-        where = None if asked is None else filter_of(one, asked)
+        where = Filter() if asked is None else filter_of(one, asked)
         tasks = tasks_of(fragment_sizes(shown.table(key)))
         return GraphReader(place, key, one, names, tasks, where)
 
@@ -138,7 +138,7 @@ class GraphReader(api.DataSourceReader):
         one: Node | Edge,
         names: list[str],
         tasks: list[list[int]],
-        where: Any = None,
+        where: Filter,
     ) -> None:
         self.place, self.key, self.one, self.names, self.tasks = place, key, one, names, tasks
         self.where = where
@@ -153,5 +153,6 @@ class GraphReader(api.DataSourceReader):
             return
         schema = arrow_schema(self.one, self.names)
         table = self.place.table(self.key)
-        for rows in read_fragments(table, partition.value, self.names, self.where):
-            yield as_spark(rows, schema)
+        names = list(dict.fromkeys([*self.names, *self.where.columns]))
+        for rows in read_fragments(table, partition.value, names, self.where.stored):
+            yield as_spark(self.where.kept(rows), schema)
