@@ -16,9 +16,12 @@ from typing import Any, Self, TypeVar
 import pyarrow as pa
 
 from omnigraph import graph as sync
+from omnigraph.comparison import Diff
 from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan
 from omnigraph.feed import ChangeBlock
 from omnigraph.history.commit import Commit
+from omnigraph.history.trace import EntityVersion
+from omnigraph.merges import MergeResult
 from omnigraph.nodes import Node
 from omnigraph.receipt import LoadReport, Receipt
 from omnigraph.result import Result, ResultStream
@@ -118,6 +121,16 @@ class AsyncGraph:
         """As `Graph.node`."""
         return await run(self.sync.node, type_name, key)
 
+    async def diff(self, a: Any, b: Any = None, /, **options: Any) -> Diff:
+        """As `Graph.diff`; all of it is compared before it is given."""
+        found = await run(self.sync.diff, a, b, **options)
+        await run(lambda: found.found.tables)
+        return found
+
+    async def history(self, type_name: str, key: Any, /, **options: Any) -> list[EntityVersion]:
+        """As `Graph.history`."""
+        return await run(self.sync.history, type_name, key, **options)
+
     async def log(self, **options: Any) -> list[Commit]:
         """As `Graph.log`."""
         return await run(self.sync.log, **options)
@@ -173,6 +186,18 @@ class AsyncGraph:
     async def load(self, data: Any, **options: Any) -> Receipt | LoadReport:
         """As `Graph.load`."""
         return await run(self.sync.load, data, **options)
+
+    async def merge(self, source: str | None = None, /, **options: Any) -> MergeResult:
+        """As `Graph.merge`."""
+        return await run(self.sync.merge, source, **options)
+
+    async def revert(self, commit: Any, /, **options: Any) -> MergeResult:
+        """As `Graph.revert`."""
+        return await run(self.sync.revert, commit, **options)
+
+    async def cherry_pick(self, commit: Any, /, **options: Any) -> MergeResult:
+        """As `Graph.cherry_pick`."""
+        return await run(self.sync.cherry_pick, commit, **options)
 
     async def plan_schema(self, new: Any, /, **options: Any) -> SchemaPlan:
         """As `Graph.plan_schema`."""

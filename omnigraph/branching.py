@@ -5,7 +5,6 @@ Each call is one comparison or one merge below; a merge ends in one publish, or 
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from omnigraph.comparison import Diff, Names, compare_snapshots
 from omnigraph.errors import InputError, OmnigraphError
@@ -14,8 +13,8 @@ from omnigraph.handle import Handle
 from omnigraph.history import branches
 from omnigraph.history.bases import common_base
 from omnigraph.history.line import Line
+from omnigraph.history.points import find_point
 from omnigraph.history.snapshot import Snapshot
-from omnigraph.ids import is_ulid
 from omnigraph.merges import MergeResult, MergeSession, result_of
 from omnigraph.merging.limits import MergeLimits
 from omnigraph.merging.merge import Merged, Request, merge, open_merge
@@ -78,7 +77,7 @@ class Branching(Handle):
         Raises `MergeConflict`, `SchemaMismatch`, `ReadSetConflict` when the target moved meanwhile,
         `PreconditionFailed`, `ReadOnlyError`.
         """
-        options = Options(_granularity(granularity), collapse_edges, limits or MergeLimits())
+        options = Options(granularity_of(granularity), collapse_edges, limits or MergeLimits())
         terms = self._merge_terms(message, actor)
         asked = Request(options, strategy, if_commit, dry_run, terms.signature())
         if not dry_run:
@@ -105,7 +104,7 @@ class Branching(Handle):
         """A merge to be looked at and decided conflict by conflict before it is committed."""
         self._writable("a merge")
         theirs, ours = self._lines(source, into)
-        options = Options(_granularity(granularity), collapse_edges)
+        options = Options(granularity_of(granularity), collapse_edges)
         asked = Request(options, signature=self._merge_terms(message, actor).signature())
         return MergeSession(open_merge(theirs, ours), asked, self._merged)
 
@@ -151,19 +150,11 @@ class Branching(Handle):
             return what
         if isinstance(what, Handle):
             return what._newest()
-        there: Any = self
-        if isinstance(what, str) and not is_ulid(what) and self._is_branch(what):
-            there = there.checkout(what)
-        else:
-            there = there.at(what)
-        shown: Snapshot = there.snapshot
-        return shown
-
-    def _is_branch(self, text: str) -> bool:
-        return text.strip() in branches.list_branches(self._store)
+        return find_point(self._store, self._line, self._newest(), what)
 
 
-def _granularity(text: Granularity) -> Granularity:
+def granularity_of(text: Granularity) -> Granularity:
+    """A word for how finely a merge looks, if it is one."""
     if text not in ("entity", "property"):
         raise InputError(f"'{text}' is no granularity", reason="expected 'entity' or 'property'")
     return text

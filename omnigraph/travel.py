@@ -10,7 +10,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Self
 
-from omnigraph.branching import Branching
+from omnigraph.branching import Branching, granularity_of
 from omnigraph.commits import CommitLog
 from omnigraph.errors import BranchNotFound, EntityNotFound
 from omnigraph.events import operation
@@ -142,7 +142,7 @@ class Travel(Branching):
 
         Raises `MergeConflict`, `ReadSetConflict` when the branch moved meanwhile, `ReadOnlyError`.
         """
-        asked = Request(Options(granularity), strategy, if_commit, dry_run)
+        asked = Request(Options(granularity_of(granularity)), strategy, if_commit, dry_run)
         return self._replay("revert", commit, branch, mainline, asked, (message, actor))
 
     def cherry_pick(  # noqa: PLR0913 - all but the first are named
@@ -164,7 +164,7 @@ class Travel(Branching):
 
         Raises `MergeConflict`, `ReadSetConflict` when the branch moved meanwhile, `ReadOnlyError`.
         """
-        asked = Request(Options(granularity), strategy, if_commit, dry_run)
+        asked = Request(Options(granularity_of(granularity)), strategy, if_commit, dry_run)
         return self._replay("cherry_pick", commit, into, mainline, asked, (message, actor))
 
     # Inside -------------------------------------------------------------------------------------

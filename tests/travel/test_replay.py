@@ -95,6 +95,9 @@ def test_what_cannot_be_taken_back(graph: Graph) -> None:
     head = graph.head.id
     with pytest.raises(PreconditionFailed):
         graph.revert("HEAD", if_commit=first.id)
+    for wrong in ({"granularity": "word"}, {"strategy": "mine"}, {"strategy": {"Ghost": "ours"}}):
+        with pytest.raises(InputError):
+            graph.revert("HEAD", **wrong)
     graph.apply_schema(SCHEMA.replace("score: F64?", "score: F64?  note: String?"))
     with pytest.raises(InputError, match="changed the schema"):
         graph.revert("HEAD")
