@@ -1,6 +1,7 @@
 """Revert and cherry-pick: one commit taken back, or made again; everything since stays."""
 
 import threading
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import InputError, MergeConflict, PreconditionFailed
+from omnigraph.history.line import Line
+from omnigraph.merging import replay
 from omnigraph.testing import graph as temporary
 from tests.travel.conftest import SCHEMA
 
@@ -143,6 +146,29 @@ def test_it_lands_although_others_write_all_the_time(empty: Graph) -> None:
         ended.set()
         writer.join()
     assert empty["Person", "ada"].properties["age"] == 1
+
+
+def test_what_somebody_wrote_meanwhile_is_never_lost(
+    empty: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty.insert("Person", {"name": "ada", "age": 1}, {"name": "bob", "age": 1})
+    empty.update("Person", where="age = 1", set={"age": 2})
+    other = omnigraph.open(empty.uri, durability="os")
+    stage = replay.stage_tables
+
+    def overtaken(*given: Any) -> Any:
+        monkeypatch.setattr(replay, "stage_tables", stage)
+        staged = stage(*given)
+        other.update("Person", where="name = 'bob'", set={"age": 50})
+        return staged
+
+    monkeypatch.setattr(replay, "stage_tables", overtaken)
+    line = Line(empty._store, "main", "main")  # as another process knows the branch
+    monkeypatch.setattr(empty, "_line", line)
+    with pytest.raises(MergeConflict, match="bob"):
+        empty.revert("HEAD")
+    assert other["Person", "bob"].properties["age"] == 50
+    assert other["Person", "ada"].properties["age"] == 2
 
 
 STEP = st.one_of(

@@ -1,0 +1,23 @@
+"""The same with coroutines."""
+
+import asyncio
+
+from omnigraph import Graph
+from omnigraph.aio import AsyncGraph
+
+
+def test_merges_and_the_past_have_coroutines(graph: Graph) -> None:
+    async def session() -> list[object]:
+        there = AsyncGraph(graph)
+        side = graph.branches.create("side")
+        side.insert("Person", {"name": "cy"})
+        merged = await there.merge("side")
+        taken = await there.revert("HEAD")
+        picked = await there.cherry_pick("side")
+        changes = await there.diff("HEAD~2", "HEAD")
+        versions = await there.history("Person", "cy")
+        ops = [one.op for one in versions]
+        return [merged.outcome, taken.outcome, picked.outcome, len(changes), ops]
+
+    expected = ["fast_forward", "merged", "merged", 0, ["insert", "delete", "insert"]]
+    assert asyncio.run(session()) == expected
