@@ -41,7 +41,7 @@ def main(url: str, folder: Path) -> None:
     graph: Any = omnigraph.init(f"{url}/g", SCHEMA)
     done = graph.load(f"{url}/in/*.ndjson", mode="append", engine="spark", spark=spark)
     assert done.nodes == {"Person": 6}, done
-    graph.load(f"{url}/in", mode="merge", format="parquet", engine="spark", spark=spark)
+    graph.load({"Person": f"{url}/in/Person"}, mode="merge", engine="spark", spark=spark)
     shown = graph.refresh().spark(spark).nodes("Person")
     source.register(spark)
     reader = spark.read.format("omnigraph").option("graph", graph.uri)
