@@ -57,7 +57,10 @@ _IDS = {
     LEADS: ("l1", "l2", "l3"),
     LIKES: ("i1", "i2"),
 }
-STRATEGIES = ("none", "none", "ours", "theirs", "rows", "values", "wrong", "property", "collapse")
+STRATEGIES = (
+    *("none", "none", "ours", "theirs", "session"),
+    *("rows", "values", "wrong", "property", "collapse"),
+)
 _KINDS = (
     *("put",) * 14,
     *("cut",) * 4,
@@ -272,6 +275,8 @@ def strategy_of(how: str) -> Callable[[Any], Any]:
     def answer(one: Any) -> Any:
         if how in ("ours", "theirs"):
             return how
+        if how == "session":
+            return "theirs"
         if how == "rows" and one.kind in rows:
             return "theirs"
         person = "Person" in (getattr(one, "type_name", None) or one.entity[0])

@@ -4,7 +4,6 @@ After every step both show the same graph and the same history, and have said th
 conflicts, outcomes. At the end every branch and every commit is read again by a new handle.
 """
 
-import json
 import shutil
 from collections import Counter
 from contextlib import suppress
@@ -18,7 +17,6 @@ from omnigraph.graph import Graph as Handle
 from omnigraph.storage.effects import Fault
 from tests.crash.verbs import overdue
 from tests.model.programs import (
-    PERSON,
     RULES,
     SCHEMA,
     START,
@@ -28,7 +26,17 @@ from tests.model.programs import (
     play,
     strategy_of,
 )
-from tests.model.versions import Conflict, Entity, Graph, Merge, Row, Versions, bits, difference
+from tests.model.spoken import (
+    asked,
+    changes_of,
+    decided,
+    exact,
+    records,
+    remove,
+    same_conflicts,
+    stored,
+)
+from tests.model.versions import Entity, Merge, Row, Versions, difference
 from tests.rig.writes import rewrite, write
 
 hits: Counter[str] = Counter()  # what the programs of this process came across
@@ -154,6 +162,8 @@ class Run:
         hits.update(one.kind for one in wanted.conflicts)
         hits["several bases"] += wanted.bases > 1
         hits["doubtful"] += wanted.doubtful > 0
+        if how in ("none", "property"):
+            self.tried(source, target, how, wanted)
         result, conflicts = self.merged(source, target, how)
         same_conflicts(conflicts, wanted.conflicts)
         if result is None:
@@ -171,20 +181,25 @@ class Run:
         again = self.main.refresh().merge(source, target)
         assert (again.outcome, again.commit) == ("already_up_to_date", None)
 
+    def tried(self, source: str, target: str, how: str, wanted: Merge) -> None:
+        """A dry run tells everything, and does nothing."""
+        with self.main._store.effects.recorded() as done:
+            result = self.main.refresh().merge(source, target, dry_run=True, **asked(how))
+        assert (result.outcome, result.commit, done) == (wanted.outcome, None, [])
+        same_conflicts(result.conflicts, wanted.conflicts)
+        if not wanted.conflicts:
+            assert changes_of(result.delta) == difference(self.model.graph(target), wanted.graph)
+
     def foretold(self, source: str, target: str, how: str) -> Merge:
         return self.model.merge(source, target, strategy_of(how), **options_of(how))
 
     def merged(self, source: str, target: str, how: str) -> tuple[Any, Any]:
         """What the product says to a merge: its result, its conflicts."""
-        options = options_of(how)
+        graph = self.main.refresh()
         try:
-            result = self.main.refresh().merge(
-                source,
-                target,
-                strategy=None if how == "none" else strategy_of(how),
-                granularity=options["granularity"],
-                collapse_edges=options["collapse"],
-            )
+            if how == "session":
+                return decided(graph.merge_session(source, target)), ()
+            result = graph.merge(source, target, **asked(how))
         except MergeConflict as error:
             return None, tuple(error.conflicts)
         return result, ()
@@ -326,76 +341,3 @@ class Run:
                 assert self.shown(past) == exact(self.model.commits[commit].graph)
                 seen.add(commit)
         self.main.close()
-
-
-def stored(graph: Handle, key: str) -> dict[Entity, Row]:
-    """The rows of a table, by entity."""
-    rows = graph.snapshot.table(key).dataset.to_table().to_pylist()
-    found: dict[Entity, Row] = {(key, row.pop("id")): row for row in rows}
-    assert len(found) == len(rows), f"an id twice in {key}"
-    return found
-
-
-def exact(graph: Graph) -> dict[Entity, Any]:
-    """A graph that equals another one only if their bytes do."""
-    return {one: bits(row) for one, row in graph.items()}
-
-
-def changes_of(found: Any) -> dict[Entity, tuple[Row | None, Row | None]]:
-    """A diff of the product as the model tells it."""
-    made: dict[Entity, tuple[Row | None, Row | None]] = {}
-    for one in found:
-        before, after = (
-            None if row is None else {**(ends or {}), **row}
-            for row, ends in (
-                (one.before, one.endpoints_before),
-                (one.after, one.endpoints_after),
-            )
-        )
-        made[f"{one.kind}:{one.type}", one.id] = (before, after)
-        op = "insert" if before is None else "delete" if after is None else "update"
-        assert one.op == op
-    return made
-
-
-def same_conflicts(found: Any, wanted: tuple[Conflict, ...]) -> None:
-    """The product names the conflicts of the model, with their values."""
-    unique = [one for one in wanted if one.kind == "unique_violation"]
-    others = sorted((one.entity, one.kind) for one in wanted if one.kind != "unique_violation")
-    named = [((f"{one.entity_kind}:{one.type_name}", one.entity_id), one.kind) for one in found]
-    assert sorted(one for one in named if one[1] != "unique_violation") == others
-    holders = {entity for entity, kind in named if kind == "unique_violation"}
-    assert holders <= {entity for one in unique for entity in one.involved}
-    assert all(one.involved & holders for one in unique), "two holders of a value, unnoticed"
-    rows = {one.entity: one for one in wanted if one.mixed}
-    for entity, one in zip((entity for entity, _ in named), found, strict=True):
-        if entity in rows and one.kind == rows[entity].kind:
-            told = (one.base, one.ours, one.theirs)
-            known = rows[entity]
-            assert [bits(row) for row in told] == [
-                bits(row) for row in (known.base, known.ours, known.theirs)
-            ]
-            assert set(one.changed) == set(known.changed)
-    places = [(one.entity_kind != "node", one.type_name, one.entity_id, one.kind) for one in found]
-    assert places == sorted(places)
-
-
-def records(graph: Graph) -> bytes:
-    """Entities as a load takes them."""
-    return "\n".join(_record(one, row) for one, row in graph.items()).encode()
-
-
-def _record(one: Entity, row: Row) -> str:
-    kind, _, name = one[0].partition(":")
-    data = {k: v for k, v in row.items() if k not in ("src", "dst")}
-    data |= {} if one[0] == PERSON else {"id": one[1]}
-    if kind == "node":
-        return json.dumps({"type": name, "data": data})
-    return json.dumps({"edge": name, "from": row["src"], "to": row["dst"], "data": data})
-
-
-def remove(graph: Handle, entity: Entity) -> Any:
-    """Delete one entity."""
-    name = entity[0].partition(":")[2]
-    column = "name" if entity[0] == PERSON else "id"
-    return graph.delete(name, where=f"{column} = $own", own=entity[1])
