@@ -1,0 +1,80 @@
+"""What a load on Spark tells while it runs and when it is over, and that it leaves no scratch."""
+
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph.errors import ResourceLimitExceeded
+from omnigraph.pipeline import ends
+from omnigraph.pipeline.steps import Step, Steps
+
+SCHEMA = "node N { k: String @key }\nedge E: N -> N"
+NODES = "".join(f'{{"type":"N","data":{{"k":"n{at}"}}}}\n' for at in range(30))
+EDGES = "".join(f'{{"edge":"E","from":"n{at}","to":"n{at + 1}"}}\n' for at in range(29))
+Usage = namedtuple("Usage", "total used free")
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Any:
+    (tmp_path / "in.ndjson").write_text(NODES + EDGES)
+    (tmp_path / "bad.ndjson").write_text(NODES + EDGES + '{"edge":"E","from":"n1","to":"x"}\n')
+    return omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
+
+
+def left(spark: Any) -> list[Path]:
+    place = Path(spark.conf.get("spark.local.dir"))
+    return list(place.rglob("omnigraph-*"))
+
+
+def test_a_load_says_what_it_took(
+    spark: Any, graph: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[bool] = []
+    forget = ends.forget
+
+    def looked(*given: Any) -> None:
+        built.append(bool(left(spark)))
+        forget(*given)
+
+    monkeypatch.setattr("omnigraph.pipeline.load.forget", looked)
+    how: dict[str, Any] = {"engine": "spark", "spark": spark, "mode": "append"}
+    found = graph.load(str(tmp_path / "bad.ndjson"), on_error="report", **how)
+    assert [(one.line, one.type) for one in found] == [(60, "E")]
+    assert list(found.steps) == ["stage", "check"]
+    done = graph.load(str(tmp_path / "in.ndjson"), progress=lambda done, total: None, **how)
+    assert list(done.steps) == ["stage", "check", "publish"]
+    assert all(spent >= 0 for spent in done.steps.values())
+    assert (done.nodes, done.edges) == ({"N": 30}, {"E": 29})
+    assert done.written > 0
+    assert built == [True, True]
+    assert left(spark) == []
+
+
+def test_a_load_that_cannot_fit_is_refused(
+    spark: Any, graph: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: Usage(9, 9, 10))
+    with pytest.raises(ResourceLimitExceeded, match="the disk has 10 B left"):
+        graph.load(str(tmp_path / "in.ndjson"), mode="append", engine="spark", spark=spark)
+    assert len(graph.refresh().log()) == 1
+    checked = graph.load(
+        str(tmp_path / "in.ndjson"), mode="append", engine="spark", spark=spark, dry_run=True
+    )
+    assert checked.nodes == {"N": 30}
+
+
+def test_steps_are_told_as_long_as_they_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("omnigraph.pipeline.steps.running_tasks", lambda _: (1, 4))
+    monkeypatch.setattr("omnigraph.pipeline.steps._EVERY", 0.001)
+    told: list[Step] = []
+    steps = Steps(None, told.append)  # type: ignore[arg-type]
+    with steps.told_of():
+        steps.begin("stage", 100)
+        while not told:
+            pass
+        steps.end()
+    assert (told[0].name, told[0].done, told[0].total, told[0].rows) == ("stage", 1, 4, 100)
+    assert list(steps.seconds) == ["stage"]
