@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -105,3 +106,7 @@ def test_every_commit_stands_once_and_every_edge_leads_to_its_parent(log: list[C
                 assert way in other.above
                 assert way != other.lane
             assert way in (placed[below].lane, *placed[below].joined)
+    for one, below_it in pairwise(placed):
+        ends = {one.lane, *one.joined}
+        used = ({*one.above} - ends) | {way for _, way in one.edges}
+        assert {*below_it.above} == used | {below_it.lane}
