@@ -191,7 +191,7 @@ def test_merge_bases_of_the_model_are_those_of_the_log(tmp_path: Path) -> None:
 
 
 @settings(
-    max_examples=6,
+    max_examples=4,
     derandomize=True,
     deadline=None,
     database=None,
