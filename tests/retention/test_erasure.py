@@ -1,0 +1,109 @@
+"""Erased for good: nothing of a deleted person is left, and everything that stays still works."""
+
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.errors import InputError
+from omnigraph.graph import Graph
+
+SCHEMA = """
+node Person { name: String @key  bio: String?  photo: Blob? }
+node City { name: String @key }
+edge Knows: Person -> Person
+edge LivesIn: Person -> City
+"""
+WHO = "ada-lovelace-1815"
+PHOTO = "base64:" + "QUJD" * 40_000
+
+
+@pytest.fixture
+def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
+    monkeypatch.setenv("OMNIGRAPH_CACHE_DIR", str(tmp_path / "cache"))
+    graph = omnigraph.init(tmp_path / "g", SCHEMA)
+    people = [{"name": name, "bio": f"about {name}"} for name in (WHO, "bob", "cy", "di")]
+    graph.load([{"type": "Person", "data": one} for one in people], mode="append")
+    graph.load([{"type": "City", "data": {"name": "rome"}}], mode="append")
+    graph.load(
+        [
+            {"edge": "Knows", "from": WHO, "to": "bob"},
+            {"edge": "Knows", "from": "bob", "to": "cy"},
+            {"edge": "LivesIn", "from": WHO, "to": "rome"},
+            {"edge": "LivesIn", "from": "bob", "to": "rome"},
+        ],
+        mode="append",
+    )
+    graph.ensure_indices()
+    return graph
+
+
+def names(graph: Graph) -> list[str]:
+    rows = graph.query("query q() { match { $p: Person } return { $p.name } }").to_dicts()
+    return sorted(one["p.name"] for one in rows)
+
+
+def known(graph: Graph) -> list[dict[str, str]]:
+    text = "query q() { match { $p: Person  $p knows $q } return { $p.name, $q.name } }"
+    return graph.query(text).to_dicts()
+
+
+def delete(graph: Graph) -> None:
+    graph.mutate(f'query d() {{ delete Person where name = "{WHO}" }}')
+
+
+def test_a_deleted_person_is_gone_from_every_file(graph: Graph, tmp_path: Path) -> None:
+    graph.tag("v1")
+    graph.branches.create("side")
+    delete(graph)
+    kinds = {one.kind for one in graph.check_absent("Person", WHO).traces}
+    assert kinds >= {"row", "index"}
+    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    assert not graph.check_absent("Person", WHO)  # a branch and a tag still have her
+    assert names(graph.at("v1")) == sorted([WHO, "bob", "cy", "di"])
+    # What the branches have in common must not hold her either: a later merge would need it.
+    graph.merge("main", into="side")
+    graph.untag("v1")
+    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    found = graph.check_absent("Person", WHO)
+    assert found, found.traces
+    assert found.to_json()["absent"]
+    for one in (
+        graph,
+        omnigraph.open(tmp_path / "g"),
+        omnigraph.open(tmp_path / "g").checkout("side"),
+    ):
+        assert names(one) == ["bob", "cy", "di"]
+        assert known(one) == [{"p.name": "bob", "q.name": "cy"}]
+        assert one.node("Person", "bob") is not None
+    assert graph.check_absent("City", WHO)
+    assert not graph.check_absent("Person", "bob")
+
+
+def test_traces_elsewhere_are_named(graph: Graph, tmp_path: Path) -> None:
+    delete(graph)
+    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    rejects = tmp_path / "rejects"
+    rejects.mkdir()
+    (rejects / "part-0.jsonl").write_text(f'{{"name": "{WHO}"}}\n')
+    graph.load([{"type": "City", "data": {"name": "oslo"}}], mode="append", message=f"for {WHO}")
+    found = graph.check_absent("Person", WHO, also=[rejects])
+    assert {one.kind for one in found.traces} == {"bytes"}
+    assert any("part-0.jsonl" in one.name for one in found.traces)
+    with pytest.raises(InputError, match="no type 'Nobody'"):
+        graph.check_absent("Nobody", WHO)
+
+
+def test_blobs_and_indexes_live_through_a_cleanup(graph: Graph, tmp_path: Path) -> None:
+    """Everything unmarked is swept with no grace; then every column and index still answers."""
+    graph.load([{"type": "Person", "data": {"name": "eve", "photo": PHOTO}}], mode="merge")
+    for n in range(3):
+        graph.load([{"type": "Person", "data": {"name": "bob", "bio": f"b{n}"}}], mode="merge")
+    graph.ensure_indices()
+    before = list(graph.export())
+    graph.cleanup(keep=1, grace=0, confirm=True)
+    fresh = omnigraph.open(tmp_path / "g")
+    assert list(fresh.export()) == before
+    assert fresh.node("Person", "eve") is not None
+    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    assert sorted(omnigraph.open(tmp_path / "g").export()) == sorted(before)
