@@ -23,7 +23,7 @@ from .policy import Policy
 from .protect import Protected, mark_intents
 from .report import Cleanup, row_key, rows_of
 from .roots import Marking, mark_heads
-from .survey import Survey, take_survey
+from .survey import Survey, place_of, take_survey
 from .sweep import in_order, remove
 from .trim import lower_numbers, old_versions
 
@@ -40,12 +40,14 @@ class _Run:
     progress: Progress
     removed: list[str] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
 
     def told(self, name: str, error: str | None) -> None:
         """Count a file that is gone, or say why it is not."""
         if error is None:
             self.removed.append(name)
         else:
+            self.failures.append(name)
             self.errors[row_key(name, self.marking.keys)] = f"{name}: {error}"
         self.claim.keep()
 
@@ -161,6 +163,12 @@ def _sweep(run: _Run, names: list[str]) -> None:
 
 def _trim(run: _Run, survey: Survey, policy: Policy) -> None:
     """Old manifest versions and lower numbers of names: these need no list."""
+    stuck: set[str] = set()
     for group in old_versions(run.store, survey, policy.grace):
-        remove(run.store, group, run.told)
+        for name in group:
+            # Strictly one after another: a version that stays must not outlive what is above it.
+            if place_of(name) not in stuck:
+                errors = len(run.failures)
+                remove(run.store, [name], run.told)
+                stuck |= {place_of(name)} if len(run.failures) > errors else set()
     remove(run.store, lower_numbers(run.store), run.told)

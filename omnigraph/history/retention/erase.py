@@ -4,14 +4,19 @@ A deleted row is only marked: its data file and the indexes keep it. Content doe
 rewrite is published as maintenance, and re-planned when it loses to a writer.
 """
 
+from typing import TYPE_CHECKING
+
 from omnigraph.history.branches import list_branches, open_line
 from omnigraph.history.line import Line
 from omnigraph.history.plan import PublishPlan, Signature, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.history.upkeep import in_smaller_bites
+from omnigraph.storage.compact import stage_rewrite
 from omnigraph.storage.index import covered, stage_indexes
 from omnigraph.storage.store import Store
-from omnigraph.storage.table import Staged, stage_rewrite
+
+if TYPE_CHECKING:
+    from omnigraph.storage.table import Staged
 
 ACTOR = "omnigraph:maintenance"
 
