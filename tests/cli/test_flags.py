@@ -50,6 +50,8 @@ def test_the_commands_are_these() -> None:
         "commit list",
         "commit show",
         "snapshot",
+        "check",
+        "cleanup",
         "copy",
         "recovery",
         "recovery list",
@@ -76,8 +78,6 @@ def test_the_commands_are_these() -> None:
         "changes",
         "changes poll",
         "changes baseline",
-        "cleanup",
-        "check",
         "schema apply",
         "schema plan",
     }
