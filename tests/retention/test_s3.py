@@ -1,0 +1,40 @@
+"""Cleanup of a graph on S3: the same promises, by requests instead of files."""
+
+import time
+from datetime import timedelta
+
+import pytest
+
+import omnigraph
+from omnigraph.errors import HistoryReclaimed
+from omnigraph.history.branches import delete_branch
+from omnigraph.history.retention.collect import preview
+from omnigraph.history.retention.policy import Policy
+from tests.rig.plugin import S3
+
+QUERY = "query q() { match { $p: P } return { $p.n } }"
+
+
+@pytest.mark.full
+def test_cleanup_on_s3(s3: S3) -> None:
+    graph = omnigraph.init(s3.url, "node P { name: String @key  n: I32? }")
+    for n in range(4):
+        graph.load([{"type": "P", "data": {"name": "a", "n": n}}], mode="merge")
+    graph.tag("v1", "HEAD~1")
+    graph.branches.create("side")
+    delete_branch(graph._store, "side")
+    old = graph.log()[2].id
+    report = graph.cleanup(keep=1, grace=0, confirm=True)
+    assert report.old_versions_removed > 0
+    assert not report.failed
+    fresh = omnigraph.open(s3.url)
+    assert fresh.query(QUERY).to_dicts() == [{"p.n": 3}]
+    assert fresh.at("v1").query(QUERY).to_dicts() == [{"p.n": 2}]
+    with pytest.raises(HistoryReclaimed):
+        fresh.at(old).query(QUERY)
+    fresh.load([{"type": "P", "data": {"name": "b", "n": 9}}], mode="append")
+    graph.load([{"type": "P", "data": {"name": "c", "n": 9}}], mode="append")
+    time.sleep(1.1)  # the times of S3 are whole seconds: what is younger counts as in use
+    fresh.cleanup(keep=1, grace=0, confirm=True)
+    assert preview(fresh._store, Policy(keep=1, grace=timedelta())).datasets == ()
+    assert len(omnigraph.open(s3.url).query(QUERY)) == 3
