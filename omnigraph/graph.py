@@ -29,6 +29,7 @@ from omnigraph.history.refs import Ref, find_ref
 from omnigraph.history.rename import rename_branch
 from omnigraph.history.schemas import Contract
 from omnigraph.ingest.load import LoadMode
+from omnigraph.inspecting import Inspecting
 from omnigraph.keeping import Keeping
 from omnigraph.reading import Reading
 from omnigraph.shaping import SchemaText, Shaping, schema_text
@@ -45,7 +46,7 @@ Location = str | PathLike[str]
 Options = Mapping[str, object]
 
 
-class Graph(Reading, Feeding, Travel, Shaping, Keeping):
+class Graph(Reading, Feeding, Travel, Shaping, Keeping, Inspecting):
     """An open graph, bound to a branch, or to one moment of its past."""
 
     @property
@@ -130,7 +131,9 @@ class Graph(Reading, Feeding, Travel, Shaping, Keeping):
         return copy_graph(self._store, target, progress, actor=self.actor)
 
     def _bound(self, line: Line) -> "Graph":
-        return Graph(self._store, line, read_only=self.read_only, actor=self.actor)
+        made = Graph(self._store, line, read_only=self.read_only, actor=self.actor)
+        made.warnings = self.warnings  # told once, whichever of them writes
+        return made
 
     @classmethod
     def _revived(cls, uri: str, facts: dict[str, Any], shown: str | None) -> "Graph":

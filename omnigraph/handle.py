@@ -29,6 +29,7 @@ from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.storage.store import Store
 
 if TYPE_CHECKING:
+    from omnigraph.health.limits import Warned
     from omnigraph.history.manifest import Opened
 
 _SECRET = ("secret", "token", "password", "access_key", "credential")
@@ -71,6 +72,8 @@ class Handle:
         self._held: tuple[Opened, Snapshot] = (opened, of_state(store, line, opened))
         self._snapshot = pinned or (self._held[1] if at is None else snapshot(store, line, at))
         self._memory = Shown(self._snapshot.tables)
+        # What writes of this handle found larger than is good, with the command that helps.
+        self.warnings: list[Warned] = []
 
     def __enter__(self) -> Self:
         return self
@@ -166,6 +169,19 @@ class Handle:
             opened = self._line.base()
             self._held = (opened, of_state(self._store, self._line, opened))
             self._snapshot = self._held[1]
+            self._warn(opened, commit)
+
+    def _warn(self, opened: "Opened", commit: Commit) -> None:
+        """Tell once, in the log and in `warnings`, what the write has made larger than is good."""
+        from omnigraph.events import LOGGER
+        from omnigraph.health.written import written_warnings
+
+        told = {(one.what, one.type_key) for one in self.warnings}
+        for one in written_warnings(self._store, opened.state, commit):
+            if (one.what, one.type_key) not in told:
+                self.warnings.append(one)
+                event = {"operation": "upkeep", "branch": self.branch_name, **one.to_json()}
+                LOGGER.warning("%s", one, extra={"event": event})
 
     def _target(self) -> dict[str, str | None]:
         if self._fixed:

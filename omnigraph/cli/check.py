@@ -1,13 +1,16 @@
-"""`omnigraph check`: look whether a graph is as it should be.
+"""`omnigraph check`: look whether a graph is as it should be, or whether an entity is gone."""
 
-Only `--absent` is built: whether an entity has left traces anywhere.
-"""
+from typing import TYPE_CHECKING
 
 import click
 
 from . import exits, show
 from .address import address, store_option, uri_argument
 from .options import settings, shared_options
+
+if TYPE_CHECKING:
+    from omnigraph.health.finding import Checkup
+    from omnigraph.storage.root import Root
 
 
 @click.command()
@@ -16,7 +19,6 @@ from .options import settings, shared_options
     "--absent",
     nargs=2,
     metavar="TYPE ID",
-    required=True,
     help="Look for traces of an entity in every file, deleted rows and indexes included.",
 )
 @click.option(
@@ -24,15 +26,70 @@ from .options import settings, shared_options
     multiple=True,
     metavar="PATH",
     type=click.Path(exists=True),
-    help="A file or folder more, such as one of rejected records; may be given again.",
+    help="With --absent: a file or folder more, such as one of rejects; may be given again.",
 )
+@click.option("--quick", is_flag=True, help="Leave out rows, indexes and the insides of files.")
 @store_option
 @shared_options
 def check(
-    uri: str | None, store: str | None, absent: tuple[str, str], also: tuple[str, ...]
+    uri: str | None,
+    store: str | None,
+    absent: tuple[str, str] | None,
+    also: tuple[str, ...],
+    quick: bool,
 ) -> None:
-    """Look whether an entity is gone for good; exit code 5 when there are traces of it."""
+    """Look at everything there is: names, logs, files, rules of the schema, indexes.
+
+    Exit code 1 when something is wrong, 5 when there are only warnings. With --absent: look whether
+    an entity is gone for good; exit code 5 when there are traces of it. Nothing is written.
+    """
     root = address(uri, store)
+    if absent is not None:
+        if quick:
+            raise click.UsageError("--absent and --quick do not go together")
+        _absent(root, absent, also)
+        return
+    if also:
+        raise click.UsageError("--also needs --absent")
+    _whole(root, quick)
+
+
+def _whole(root: "Root", quick: bool) -> None:
+    # Not through a handle: a graph that cannot be opened is what this is for.
+    from omnigraph.health.check import check_graph
+    from omnigraph.storage.effects import Effects
+    from omnigraph.storage.store import open_store
+
+    found = check_graph(open_store(root.uri, effects=Effects(read_only=True)), quick=quick)
+    if settings().json:
+        show.document({"uri": root.uri, **found.to_json()})
+    else:
+        _show(found)
+    if not found:
+        raise click.exceptions.Exit(exits.FAILED)
+    if found.findings:
+        raise click.exceptions.Exit(exits.DIFFERENCES)
+
+
+def _show(found: "Checkup") -> None:
+    for one in found.findings:
+        show.result(str(one))
+    for hint in dict.fromkeys(one.hint for one in found.findings if one.hint is not None):
+        show.note(f"hint: {hint}")
+    if found.more:
+        show.result(f"and {show.count(found.more, 'finding')} more")
+    if found.damage:
+        for name, commit in found.readable.items():
+            show.result(f"newest readable commit of {name}: {commit or 'none'}")
+    read = ", ".join(f"{number:,} {what}" for what, number in found.read.items())
+    wrong = sum(one.severity == "error" for one in found.findings) + found.more
+    warned = len(found.findings) - wrong + found.more
+    said = [show.count(wrong, "error")] if wrong else []
+    said += [show.count(warned, "warning")] if warned else []
+    show.result(f"{', '.join(said) or 'all is well'}; {read}")
+
+
+def _absent(root: "Root", absent: tuple[str, str], also: tuple[str, ...]) -> None:
     from omnigraph.graph import open as open_graph
 
     found = open_graph(root.uri, read_only=True).check_absent(*absent, also=also)

@@ -115,6 +115,7 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
         _refuse(done, ", ".join(files.name_of(one) for one in data))
         click.get_current_context().exit(exits.FAILED)
     _tell(done, root.uri, mode, how["base"], checked=how["dry_run"])
+    show.warnings(graph.warnings)
 
 
 def _source(data: tuple[str, ...]) -> Any:

@@ -43,6 +43,7 @@ def mutate(asked: Asked, store: str | None, actor: str | None, branch: str, **ho
         show.document(error.to_json())
         click.get_current_context().exit(exits.code_of(error))
     _tell(done, graph.actor)
+    show.warnings(graph.warnings)
 
 
 def _tell(done: "Receipt", actor: str | None) -> None:

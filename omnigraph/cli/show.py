@@ -49,6 +49,13 @@ def note(text: str) -> None:
         click.echo(text, err=True, color=settings().color)
 
 
+def warnings(found: Iterable[object]) -> None:
+    """Say on the side what deserves some care; `--quiet` silences it."""
+    word = click.style("warning", fg="yellow", bold=True)
+    for one in found:
+        note(f"{word}: {one}")
+
+
 def findings(found: Iterable[Diagnostic], source: Source, *, err: bool = False) -> None:
     """Print findings with their places and carets, as they stand in the text."""
     for one in sorted(found, key=lambda one: (one.start, one.end)):

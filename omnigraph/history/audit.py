@@ -15,7 +15,7 @@ from omnigraph.storage.store import Store
 from .intent import Intent
 
 ACTOR = "omnigraph:recovery"
-Kind = Literal["finished", "refused", "discarded", "set_aside"]
+Kind = Literal["finished", "refused", "discarded", "set_aside", "repaired"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,14 @@ def record_set_aside(store: Store, event: str, branch: str) -> Outcome:
     """Write down that a torn manifest version was set aside."""
     outcome = Outcome(event, "set_aside", "set_aside", branch, None, None, ids.now_micros())
     store.objects.create_json(f"{layout.AUDIT}/{event}.json", outcome.to_json())
+    return outcome
+
+
+def record_repair(store: Store, commit_id: str, branch: str, actor: str | None) -> Outcome:
+    """Write down that rows of foreign tools were taken over, under the commit that did it."""
+    known = ids.now_micros()
+    outcome = Outcome(commit_id, "repaired", "repair", branch, actor, commit_id, known)
+    store.objects.create_json(f"{layout.AUDIT}/{commit_id}.json", outcome.to_json())
     return outcome
 
 

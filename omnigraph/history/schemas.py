@@ -74,6 +74,11 @@ def read_schema(store: Store, row: SchemaRow) -> Contract:
     return found
 
 
+def read_anew(store: Store, row: SchemaRow) -> Contract:
+    """The schema of a state as it is stored now, whatever this process remembers."""
+    return _read(store, row)
+
+
 def _read(store: Store, row: SchemaRow) -> Contract:
     facts = store.objects.read_json(row.location)
     if facts is None:

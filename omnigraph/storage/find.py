@@ -56,6 +56,18 @@ def read(
     return found
 
 
+def read_unindexed(table: Table, columns: Sequence[str], *, places: bool = False) -> pa.Table:
+    """All rows, without asking any index: what an index is compared with."""
+    with reported("none"):
+        found: pa.Table = table.dataset.scanner(
+            columns=list(columns),
+            with_row_id=places,
+            with_row_address=places,
+            use_scalar_index=False,
+        ).to_table()
+    return found
+
+
 def batches(
     table: Table,
     columns: Sequence[str],

@@ -1,0 +1,81 @@
+"""`omnigraph repair`: what other programs did to the tables of a graph, and what is damaged."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from . import exits, show
+from .address import address, consent, store_option, tell_target, uri_argument, yes_option
+from .options import settings, shared_options, will_write
+
+if TYPE_CHECKING:
+    from omnigraph.health.repair import Repair
+    from omnigraph.storage.root import Root
+
+
+@click.command()
+@uri_argument
+@click.option("--branch", default="main", show_default=True, help="The branch.")
+@click.option("--confirm", is_flag=True, help="Do it; without this nothing is written.")
+@click.option("--force", is_flag=True, help="Take rows over that were appended; needs --confirm.")
+@yes_option
+@store_option
+@shared_options
+def repair(
+    uri: str | None, store: str | None, branch: str, confirm: bool, force: bool, yes: bool
+) -> None:
+    """Tell what other programs committed to tables; no branch shows it.
+
+    Rows that they appended can be taken over with --force --confirm, if they obey all rules of the
+    schema. Compaction and indexes have no effect on a graph. Anything else is refused, and exits 1
+    when --confirm was given. Files that are missing are named, with the newest commit of each
+    branch that can be read.
+    """
+    root = address(uri, store)
+    if force and not confirm:
+        raise click.UsageError("--force needs --confirm: look at the preview first")
+    if confirm:
+        consent("repair", root, yes=yes)
+        will_write()
+    tell_target("repair" if confirm else "preview of repair", root)
+    done = _run(root, branch, confirm, force)
+    if settings().json:
+        show.document({"uri": root.uri, **done.to_json()})
+    else:
+        _show(done)
+    if done.damage or (done.refused and confirm):
+        raise click.exceptions.Exit(exits.FAILED)
+
+
+def _run(root: "Root", branch: str, confirm: bool, force: bool) -> "Repair":
+    """Repair a branch; of one that cannot be opened only the damage is told."""
+    from omnigraph.errors import GraphNotInitialized, StorageError
+    from omnigraph.graph import open as open_graph
+    from omnigraph.health.repair import repair_graph
+    from omnigraph.storage.effects import Effects
+    from omnigraph.storage.store import open_store
+
+    try:
+        graph = open_graph(root.uri, branch=branch, read_only=not confirm)
+    except (StorageError, GraphNotInitialized):
+        if confirm:
+            raise
+        return repair_graph(open_store(root.uri, effects=Effects(read_only=True)), None)
+    return graph.repair(confirm=confirm, force=force)
+
+
+def _show(done: "Repair") -> None:
+    for one in done.datasets:
+        did = f"{one.type_key}: {one.classification}, {one.action}"
+        what = f" ({', '.join(one.operations)})" if one.operations else ""
+        why = f": {one.error}" if one.error else f": {one.skipped}" if one.skipped else ""
+        show.result(f"{did}{what}{why}")
+    for found in done.damage:
+        show.result(str(found))
+    if done.damage:
+        for name, commit in (done.readable or {}).items():
+            show.result(f"newest readable commit of {name}: {commit or 'none'}")
+    if done.commit_id is not None:
+        show.result(f"commit {done.commit_id}, version {done.manifest_version}")
+    if done.preview and any(one.action == "preview" for one in done.datasets):
+        show.note("nothing was written; rows that were appended: --force --confirm")

@@ -1,0 +1,154 @@
+"""The check of a whole graph: names, manifests, logs, files, rules, indexes, foreign commits.
+
+Reads everything that branches and tags show, and looks at every file of their past. It never
+writes, and it goes on after every finding: all that is wrong is told at once.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from omnigraph.errors import OmnigraphError
+from omnigraph.history.schemas import Contract
+from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.storage.arrow import table_key
+from omnigraph.storage.head import unremembering
+from omnigraph.storage.store import Store
+from omnigraph.storage.table import open_table
+
+from .drift import read_drift, rebased_versions
+from .finding import Checkup, Finding
+from .heads import RESTORE, check_intents, read_heads
+from .indexes import check_indexes
+from .past import Past, check_schema, check_versions, newest_readable, read_past
+from .rows import Judge
+from .wholeness import Wholeness
+
+SHOWN = 1000  # findings that are kept; more are only counted
+Progress = Callable[[str], object]
+
+
+@dataclass(slots=True)
+class _Run:
+    """One check under way."""
+
+    store: Store
+    quick: bool
+    tell: Progress
+    whole: Wholeness
+    findings: dict[Finding, None] = field(default_factory=dict)
+    more: int = 0
+    rows: int = 0
+    commits: set[str] = field(default_factory=set)
+    judged: set[tuple[object, ...]] = field(default_factory=set)
+    ids: dict[tuple[str, int], pa.Array] = field(default_factory=dict)
+
+    def add(self, found: Iterator[Finding]) -> None:
+        for one in found:
+            if one in self.findings:
+                continue
+            if len(self.findings) < SHOWN:
+                self.findings[one] = None
+            else:
+                self.more += 1
+
+
+def check_graph(store: Store, *, quick: bool = False, progress: Progress | None = None) -> Checkup:
+    """Look at everything there is; `quick` leaves out rows, indexes and the insides of files."""
+    store = unremembering(store)
+    run = _Run(store, quick, progress or (lambda _: None), Wholeness(store, opened=not quick))
+    early: list[Finding] = []
+    heads = read_heads(store, early)
+    run.add(iter(early))
+    run.add(check_intents(store))
+    pasts = [_past(run, read_past(store, one)) for one in heads]
+    run.add(_drift(run, pasts))
+    readable = {one.head.label: newest_readable(store, one, run.whole) for one in pasts}
+    lost = {one.branch: None for one in early if one.branch is not None}
+    read = {
+        "branches": len(pasts),
+        "commits": len(run.commits),
+        "files": run.whole.looked_at,
+        "rows": run.rows,
+    }
+    return Checkup(tuple(run.findings), {**lost, **readable}, read, run.more)
+
+
+def _past(run: _Run, past: Past) -> Past:
+    """Everything about one branch or tag."""
+    branch = past.head.label
+    run.tell(branch)
+    run.commits |= past.commits.keys()
+    contract = check_schema(run.store, past)
+    run.add(iter(past.findings))
+    run.add(check_versions(past, run.whole))
+    if contract is not None and not run.quick:
+        judge = Judge(run.store, contract, past.state.tables)
+        types: list[Node | Edge] = [*contract.ir.catalog.nodes, *contract.ir.catalog.edges]
+        for one in types:
+            run.tell(f"{branch} {table_key(one)}")
+            run.add(replace(found, branch=branch) for found in _of_type(run, judge, one))
+        run.rows += judge.rows
+    return past
+
+
+def _of_type(run: _Run, judge: Judge, one: Node | Edge) -> Iterator[Finding]:
+    """Rules and indexes of one table; one that cannot be read through is damaged somewhere."""
+    key = table_key(one)
+    entry = judge.tables.get(key)
+    version = (entry.location, entry.lance_version) if entry is not None else None
+    if version is not None and run.whole.faults(version):
+        return  # named already
+    seen = _seen(judge.contract, judge, one)
+    if seen in run.judged:  # as another branch shows it
+        if version in run.ids:
+            judge.ids[one.name] = run.ids[version]
+        return
+    try:
+        yield from judge.of_type(one)
+        if entry is not None and version is not None:
+            table = open_table(run.store, *version)
+            yield from check_indexes(table, key)
+            run.ids |= {version: judge.ids[one.name]} if one.name in judge.ids else {}
+    except (OmnigraphError, OSError, ValueError, RuntimeError) as error:
+        yield from _unreadable(run, key, version, error)
+    run.judged.add(seen)
+
+
+def _seen(contract: Contract, judge: Judge, one: Node | Edge) -> tuple[object, ...]:
+    """What decides about a table: its version, those of its ends, and the schema."""
+    keys = [table_key(one)]
+    keys += [f"node:{one.source}", f"node:{one.target}"] if isinstance(one, Edge) else []
+    entries = (judge.tables.get(key) for key in keys)
+    return (contract.source, *((e.location, e.lance_version) for e in entries if e is not None))
+
+
+def _unreadable(
+    run: _Run, key: str, version: tuple[str, int] | None, error: Exception
+) -> Iterator[Finding]:
+    if version is not None:
+        run.whole.read_through(version)
+        for name, reason in run.whole.faults(version):
+            yield Finding("file", f"{reason}: {name}", type_key=key, name=name, hint=RESTORE)
+        if run.whole.faults(version):
+            return
+    reason = getattr(error, "message", str(error).partition("\n")[0])
+    place = version[0] if version is not None else None
+    yield Finding("version", f"it cannot be read: {reason}", type_key=key, name=place, hint=RESTORE)
+
+
+def _drift(run: _Run, pasts: list[Past]) -> Iterator[Finding]:
+    """What foreign tools committed to tables; no branch shows it."""
+    taken = rebased_versions(commit for one in pasts for commit in one.commits.values())
+    places = {e.location: key for one in pasts for key, e in one.state.tables.items()}
+    for location, key in sorted(places.items()):
+        drift = read_drift(run.store, location, taken.get(location, 1))
+        if drift.classification in ("no_drift", "rebased"):
+            continue
+        reason = (
+            f"another program has written to this table (version {drift.head} of its HEAD,"
+            f" {drift.classification}); the graph does not show it"
+        )
+        hint = "`omnigraph repair` tells what it was, and what can be done"
+        yield Finding("drift", reason, "warning", None, key, None, location, hint)

@@ -1,0 +1,84 @@
+"""One thing that is not as it should be, and all of them together.
+
+Owns the words of the report; it decides nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Severity = Literal["error", "warning"]
+Unreadable = Literal["manifest", "ref", "log", "schema", "version", "file", "intent"]
+Broken = Literal["field", "count", "value", "key", "unique", "endpoint", "cardinality"]
+Kind = Unreadable | Broken | Literal["index", "drift"]
+# What a branch shows cannot be read, or not all of it: not a rule that is broken.
+DAMAGE = frozenset({"manifest", "ref", "log", "schema", "version", "file", "intent"})
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong and where: on which branch, in which type, of which entity, in which file."""
+
+    kind: Kind
+    reason: str
+    severity: Severity = "error"
+    branch: str | None = None
+    type_key: str | None = None
+    entity_id: str | None = None
+    name: str | None = None
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        parts = (self.branch, self.type_key, self.entity_id)
+        where = " ".join(one for one in parts if one is not None)
+        said = f"{self.severity}: {self.kind}{f' ({where})' if where else ''}: {self.reason}"
+        return f"{said} [{self.name}]" if self.name and self.name not in self.reason else said
+
+    def to_json(self) -> dict[str, Any]:
+        """The finding as plain data; every member is always there."""
+        return {
+            "kind": self.kind,
+            "severity": self.severity,
+            "reason": self.reason,
+            "branch": self.branch,
+            "type_key": self.type_key,
+            "entity_id": self.entity_id,
+            "name": self.name,
+            "hint": self.hint,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """What a check found; true when nothing is wrong. Warnings do not count.
+
+    `readable` is the newest commit of each branch and tag of which everything can be read, None
+    when there is none. `read` tells how much was looked at.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    readable: Mapping[str, str | None] = field(default_factory=dict)
+    read: Mapping[str, int] = field(default_factory=dict)
+    more: int = 0
+
+    def __bool__(self) -> bool:
+        return not any(one.severity == "error" for one in self.findings)
+
+    def __repr__(self) -> str:
+        said = "well" if self else f"{len(self.findings) + self.more} findings"
+        return f"<Checkup: {said}; {', '.join(f'{n} {w}' for w, n in self.read.items())}>"
+
+    @property
+    def damage(self) -> tuple[Finding, ...]:
+        """What cannot be read, without the rules that are broken."""
+        return tuple(one for one in self.findings if one.kind in DAMAGE)
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain data."""
+        return {
+            "ok": bool(self),
+            "findings": [one.to_json() for one in self.findings],
+            "more": self.more,
+            "newest_readable": dict(self.readable),
+            "read": dict(self.read),
+        }

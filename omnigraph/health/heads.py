@@ -1,0 +1,93 @@
+"""Every branch and tag as it can be read: the newest state, or the newest that is left.
+
+Owns what is wrong with names, manifests, schemas and unfinished operations. A state that cannot be
+read is told, and an older one is looked at in its place.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from omnigraph.errors import GraphNotInitialized, OmnigraphError, StorageError
+from omnigraph.history import refs
+from omnigraph.history.intent import listing
+from omnigraph.history.manifest import Opened, manifest_exists, read_manifest
+from omnigraph.history.refs import Ref
+from omnigraph.storage import layout
+from omnigraph.storage.head import attached_versions
+from omnigraph.storage.store import Store
+
+from .finding import Finding
+
+RESTORE = "restore the file from a copy; `omnigraph repair` names what can still be read"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A branch or a tag, and the state that it shows; `newest` unless that could not be read."""
+
+    ref: Ref
+    opened: Opened
+    newest: bool = True
+
+    @property
+    def label(self) -> str:
+        """The name, as findings call it."""
+        return label(self.ref)
+
+
+def label(ref: Ref) -> str:
+    """A branch by its name, a tag as one."""
+    return ref.name if ref.place == layout.REFS else f"tag {ref.name}"
+
+
+def read_heads(store: Store, found: list[Finding]) -> list[Head]:
+    """Everything that has a name; what is wrong is added to `found`."""
+    if not manifest_exists(store) and not store.objects.list(layout.REFS):
+        raise GraphNotInitialized(f"no graph at {store.root.uri}")
+    heads = [_read(store, ref, found) for ref in _names(store, found)]
+    return [one for one in heads if one is not None and not one.opened.state.head.closed]
+
+
+def check_intents(store: Store) -> Iterator[Finding]:
+    """Records of unfinished operations that cannot be read: they keep others from writing."""
+    try:
+        listing(store)
+    except StorageError as error:
+        yield Finding("intent", error.message, hint=error.hint)
+
+
+def _names(store: Store, found: list[Finding]) -> list[Ref]:
+    every = [refs.MAIN_REF]
+    for place in (layout.REFS, layout.TAGS):
+        for name, number in sorted(refs.list_numbers(store, place).items()):
+            try:
+                ref = refs.read_ref(store, name, number, place) if number % 2 else None
+            except StorageError as error:
+                where = layout.ref_name(name, number, place)
+                found.append(Finding("ref", error.message, branch=name, name=where, hint=RESTORE))
+                continue
+            every += [ref] if ref is not None else []
+    return every
+
+
+def _read(store: Store, ref: Ref, found: list[Finding]) -> Head | None:
+    try:
+        return Head(ref, read_manifest(store, ref.ulid))
+    except OmnigraphError as error:
+        if refs.highest_number(store, ref.name, ref.place) != ref.number:
+            return None  # deleted since it was listed
+        place = layout.manifest_directory(ref.ulid)
+        message = error.message if not isinstance(error, GraphNotInitialized) else "it is missing"
+        found.append(Finding("manifest", message, branch=label(ref), name=place, hint=RESTORE))
+    return _older(store, ref)
+
+
+def _older(store: Store, ref: Ref) -> Head | None:
+    """The newest state of a branch that can still be read."""
+    place = layout.manifest_directory(ref.ulid)
+    for version in reversed(attached_versions(store, place)):
+        try:
+            return Head(ref, read_manifest(store, ref.ulid, version), newest=False)
+        except OmnigraphError:
+            continue
+    return None

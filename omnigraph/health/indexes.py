@@ -1,0 +1,62 @@
+"""Whether an index answers as the rows do.
+
+Looks a sample of values up through the index and by a scan of the column, and compares which rows
+come back. Indexes are derived: what is wrong here is no loss of data.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import StorageError
+from omnigraph.storage.find import ROW_ID, read, read_unindexed
+from omnigraph.storage.index import covered
+from omnigraph.storage.table import Table
+
+from .finding import Finding
+
+SAMPLE = 512  # values of a column that are looked up
+REBUILD = "answers may be wrong until it is built anew: `omnigraph cleanup --erase` builds them"
+
+
+def check_indexes(table: Table, key: str) -> Iterator[Finding]:
+    """Every index of a table that can be asked for equal values."""
+    for column in sorted(covered(table)):
+        reason = _wrong(table, column)
+        if reason is not None:
+            text = f"the index of {column} {reason}"
+            yield Finding("index", text, type_key=key, hint=REBUILD)
+
+
+def _wrong(table: Table, column: str) -> str | None:
+    rows = read_unindexed(table, [column], places=True)
+    rows = rows.filter(pc.is_valid(rows[column]))
+    values = _sample(rows[column].unique())
+    asked = pc.field(column).isin(values)
+    try:
+        found = read(table, [column], asked, places=True)
+    except StorageError as error:
+        return f"cannot be read: {error.message}"
+    expected = rows.filter(pc.is_in(rows[column], value_set=values))
+    lost, strange = (len(one) for one in _differences(expected, found))
+    if not lost and not strange:
+        return None
+    return f"does not answer as the rows do: {lost} missed, {strange} too many"
+
+
+def _sample(values: pa.Array) -> pa.Array:
+    """All values, or some at even distances."""
+    if len(values) <= SAMPLE:
+        return values
+    places = np.linspace(0, len(values) - 1, SAMPLE).astype(np.int64)
+    return values.take(pa.array(places))
+
+
+def _differences(expected: pa.Table, found: pa.Table) -> tuple[pa.Array, pa.Array]:
+    one, other = (rows[ROW_ID].combine_chunks() for rows in (expected, found))
+    return (
+        one.filter(pc.invert(pc.is_in(one, value_set=other))),
+        other.filter(pc.invert(pc.is_in(other, value_set=one))),
+    )

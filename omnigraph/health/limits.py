@@ -1,0 +1,80 @@
+"""From where on something deserves a warning, and the command that helps.
+
+Owns the numbers and the words. They decide nothing: a graph beyond them is slower or larger than it
+need be, never wrong.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+FRAGMENTS = 256  # of one table: each is a file to open for a scan
+UNINDEXED = 100_000  # rows that a lookup has to scan
+COMMITS = 100_000  # of one log: pieces of it are merged, and kept for ever
+UNRECLAIMED = 1 << 30  # bytes that nothing shows, and as much again as what is shown
+INTENTS = 16  # operations under way, or cut off
+CACHE_SHARE = 0.9  # of the budget of the cache
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """Something beyond its limit: what, how much of it, and the command to run."""
+
+    what: str
+    found: int
+    limit: int
+    command: str
+    type_key: str | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.type_key} has " if self.type_key else "there are "
+        return f"{where}{self.found:,} {self.what} (more than {self.limit:,}): {self.command}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The warning as plain data."""
+        return {
+            "what": self.what,
+            "found": self.found,
+            "limit": self.limit,
+            "type_key": self.type_key,
+            "command": self.command,
+        }
+
+
+def of_table(uri: str, key: str, fragments: int, unindexed: int) -> Iterator[Warned]:
+    """Warnings about one table.
+
+    >>> [str(one) for one in of_table("g", "node:P", 300, 0)]
+    ['node:P has 300 fragments (more than 256): run `omnigraph optimize g`']
+    """
+    command = f"run `omnigraph optimize {uri}`"
+    if fragments > FRAGMENTS:
+        yield Warned("fragments", fragments, FRAGMENTS, command, key)
+    if unindexed > UNINDEXED:
+        yield Warned("rows without an index", unindexed, UNINDEXED, command, key)
+
+
+def of_log(uri: str, commits: int) -> Iterator[Warned]:
+    """Warnings about the log of a branch."""
+    if commits > COMMITS:
+        command = f"write larger batches; `omnigraph export {uri}` and a new graph begin anew"
+        yield Warned("commits in the log", commits, COMMITS, command)
+
+
+def of_store(uri: str, shown: int, unreclaimed: int, intents: int) -> Iterator[Warned]:
+    """Warnings about all files together."""
+    limit = max(UNRECLAIMED, shown)
+    if unreclaimed > limit:
+        command = f"run `omnigraph cleanup {uri} --keep 10 --older-than 7d`"
+        yield Warned("bytes that no branch shows", unreclaimed, limit, command)
+    if intents > INTENTS:
+        command = "open the graph for writing once: what was cut off is settled then"
+        yield Warned("unfinished operations", intents, INTENTS, command)
+
+
+def of_cache(used: int, budget: int) -> Iterator[Warned]:
+    """Warnings about the cache directory of this machine."""
+    limit = int(budget * CACHE_SHARE)
+    if budget and used > limit:
+        command = "raise OMNIGRAPH_CACHE_BYTES, or remove the files: they are made again"
+        yield Warned("bytes in the cache directory", used, limit, command)

@@ -1,0 +1,322 @@
+"""Repair: tells what foreign tools committed to tables; takes appended rows over if asked twice.
+
+Never publishes a HEAD. Rows that were appended there go through the same rules as a load and become
+an ordinary commit on top of what the branch shows; that commit names the version of HEAD it took
+them from, so that no row is taken twice, whoever is cut off and wherever.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import ConstraintViolation, OmnigraphError, UsageError
+from omnigraph.history.audit import list_outcomes, record_repair
+from omnigraph.history.commit import Commit
+from omnigraph.history.line import Line
+from omnigraph.history.log import Log
+from omnigraph.history.plan import PublishPlan, SameSchema, Signature, WriteTxn
+from omnigraph.history.publish import publish
+from omnigraph.history.schemas import Contract, read_schema
+from omnigraph.history.state import State
+from omnigraph.ingest.ids import agree, key_ids
+from omnigraph.ingest.stage import stage
+from omnigraph.lang.schema.catalog import Node
+from omnigraph.rules.check import check, type_named
+from omnigraph.rules.delta import Delta, TableDelta, written
+from omnigraph.rules.lookup import Committed
+from omnigraph.storage.blobs import row_schema
+from omnigraph.storage.head import FIRST, head_rows, unremembering
+from omnigraph.storage.store import Store
+
+from .check import check_graph
+from .drift import REBASED, Classification, Drift, read_drift, rebased_versions
+from .finding import Finding
+from .heads import read_heads
+
+ACTOR = "omnigraph:repair:force"
+Action = Literal["no_op", "no_effect", "preview", "refused", "forced"]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRepair:
+    """One table: what stands at its HEAD, and what was done about it.
+
+    `manifest_version` is the version that the branch shows, `lance_head_version` what plain tools
+    see. `skipped` says what kept it from being done, `error` why it cannot be done at all.
+    """
+
+    type_key: str
+    classification: Classification
+    action: Action
+    operations: tuple[str, ...] = ()
+    manifest_version: int | None = None
+    lance_head_version: int | None = None
+    committed: bool = False
+    skipped: str | None = None
+    error: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as plain data."""
+        return {
+            "type_key": self.type_key,
+            "classification": self.classification,
+            "action": self.action,
+            "operations": list(self.operations),
+            "manifest_version": self.manifest_version,
+            "lance_head_version": self.lance_head_version,
+            "committed": self.committed,
+            "skipped": self.skipped,
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """The report of a run: every table, what is damaged, and what can still be read."""
+
+    preview: bool
+    datasets: tuple[DatasetRepair, ...]
+    manifest_version: int | None = None
+    commit_id: str | None = None
+    damage: tuple[Finding, ...] = ()
+    readable: Mapping[str, str | None] | None = None
+
+    @property
+    def refused(self) -> tuple[DatasetRepair, ...]:
+        """The tables for which what was asked was not done."""
+        return tuple(one for one in self.datasets if one.action == "refused")
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain data."""
+        return {
+            "preview": self.preview,
+            "datasets": [one.to_json() for one in self.datasets],
+            "manifest_version": self.manifest_version,
+            "graph_commit_id": self.commit_id,
+            "damage": [one.to_json() for one in self.damage],
+            "newest_readable": dict(self.readable or {}),
+        }
+
+
+def repair_graph(
+    store: Store, line: Line | None, *, confirm: bool = False, force: bool = False
+) -> Repair:
+    """Tell what foreign tools did; with `force` and `confirm`, take appended rows over.
+
+    Without a `line`, when the branch cannot be opened, only damage is told.
+    """
+    if force and not confirm:
+        raise UsageError(reason="force needs confirm: look at the preview first")
+    seen = check_graph(store, quick=True)
+    if line is None:
+        return Repair(not confirm, (), damage=seen.damage, readable=seen.readable)
+    found = list(_found(line, store))
+    commit, errors = _rebase(line, forced=force) if confirm else (None, {})
+    taken = rebased_versions([commit]) if commit is not None else {}
+    rows = tuple(_row(one, confirm, force, taken, errors) for one in found)
+    _leave_audit(line)
+    return Repair(
+        not confirm,
+        rows,
+        commit.manifest_version if commit is not None else None,
+        commit.id if commit is not None else None,
+        seen.damage,
+        seen.readable,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table of the branch, or of another one, and what stands at its HEAD."""
+
+    key: str
+    version: int
+    drift: Drift
+    elsewhere: bool = False
+
+
+def _found(line: Line, store: Store) -> Iterator[_Table]:
+    """The tables that the branch shows, then those that only others show."""
+    own = line.refresh().state
+    yield from _of_state(store, own)
+    seen = {one.location for one in own.tables.values()}
+    for head in read_heads(store, []):
+        state = head.opened.state
+        others = {k: e for k, e in state.tables.items() if e.location not in seen}
+        seen |= {one.location for one in others.values()}
+        for one in _of_state(store, replace(state, tables=others)):
+            yield replace(one, key=f"{one.key}@{head.label}", elsewhere=True)
+
+
+def _of_state(store: Store, state: State) -> Iterator[_Table]:
+    """Its tables, each with what is above the version that its log says was taken over."""
+    known, fresh = _taken(store, state), unremembering(store)
+    for key, entry in sorted(state.tables.items()):
+        drift = read_drift(fresh, entry.location, known.get(entry.location, FIRST))
+        yield _Table(key, entry.version, drift)
+
+
+def _taken(store: Store, state: State) -> Mapping[str, int]:
+    log = Log(store, state)
+    return rebased_versions(log.ancestors(state.head.commit_id).values())
+
+
+def _row(
+    one: _Table, confirm: bool, force: bool, taken: Mapping[str, int], errors: Mapping[str, str]
+) -> DatasetRepair:
+    drift = one.drift
+    done = drift.location in taken
+    action, skipped = _action(one, confirm, force)
+    if skipped == "breaks_rules" and one.key not in errors:
+        action, skipped = "no_effect", None  # nothing was in what was appended
+    return DatasetRepair(
+        one.key,
+        drift.classification,
+        "forced" if done else action,
+        tuple(step.operation for step in drift.steps),
+        one.version,
+        drift.head,
+        done,
+        None if done else skipped,
+        errors.get(one.key) or drift.error,
+    )
+
+
+def _action(one: _Table, confirm: bool, force: bool) -> tuple[Action, str | None]:
+    """What becomes of drift that was not taken over in this run."""
+    kind = one.drift.classification
+    if kind in ("no_drift", "rebased"):
+        return "no_op", None
+    if kind == "verified_maintenance":
+        return "no_effect", None
+    if one.elsewhere:
+        return "preview", "other_branch"
+    if not confirm:
+        return "preview", "needs_confirm"
+    if kind == "appended":
+        return "refused", "needs_force" if not force else "breaks_rules"
+    return "refused", "not_only_appended_rows"
+
+
+def _rebase(line: Line, *, forced: bool) -> tuple[Commit | None, dict[str, str]]:
+    """Take appended rows over, as one commit; tables whose rows break a rule stay out."""
+    errors: dict[str, str] = {}
+    if not forced:
+        return None, errors
+
+    def prepare(txn: WriteTxn) -> PublishPlan | None:
+        errors.clear()
+        return _plan(txn, errors)
+
+    return publish(line, prepare, Signature(actor=ACTOR)), errors
+
+
+def _plan(txn: WriteTxn, errors: dict[str, str]) -> PublishPlan | None:
+    """What would be taken over on this base: the log of the base says what was taken before."""
+    state = txn.base.state
+    contract = read_schema(txn.store, state.schema)
+    tables: dict[str, TableDelta] = {}
+    heads: dict[str, int] = {}
+    for one in _of_state(txn.store, state):
+        if one.drift.classification != "appended":
+            continue
+        try:
+            tables[one.key] = _appended(txn, contract, one)
+        except OmnigraphError as error:
+            errors[one.key] = error.message
+        else:
+            heads[one.drift.location] = one.drift.head
+    return _judged(txn, contract, tables, heads, errors)
+
+
+def _appended(txn: WriteTxn, contract: Contract, one: _Table) -> TableDelta:
+    """The rows of HEAD that were not taken over before, in the form of the table now."""
+    key, drift, fresh = one.key, one.drift, unremembering(txn.store)
+    table = txn.table(key)
+    rows = head_rows(fresh, drift.location, drift.head)
+    if drift.since > FIRST:
+        before = head_rows(fresh, drift.location, drift.since)["id"].to_pylist()
+        rows = rows.filter(_beyond(rows["id"].to_pylist(), before))
+    wanted = row_schema(table.schema)
+    if not _same_columns(rows.schema, wanted):
+        names = ", ".join(rows.schema.names)
+        raise ConstraintViolation(f"its columns ({names}) are not those of the table any more")
+    rows = rows.select(wanted.names)
+    _check_keys(contract, key, rows)
+    return written(key, rows, "insert")
+
+
+def _beyond(ids: list[str], before: list[str]) -> pa.Array:
+    """Which ids are more than there were before; one that comes a second time is."""
+    left = Counter(before)
+    mask = []
+    for one in ids:
+        known = left[one] > 0
+        left[one] -= known
+        mask.append(not known)
+    return pa.array(mask, pa.bool_())
+
+
+def _same_columns(one: pa.Schema, other: pa.Schema) -> bool:
+    if sorted(one.names) != sorted(other.names):
+        return False
+    return all(one.field(name).type.equals(other.field(name).type) for name in one.names)
+
+
+def _check_keys(contract: Contract, key: str, rows: pa.Table) -> None:
+    """Ids must be those that the keys spell, and no id may be empty."""
+    told: list[str] = []
+
+    def fault(_: int, error: OmnigraphError) -> None:
+        told.append(str(error.details.get("reason") or error.message))
+
+    node = type_named(contract.ir.catalog, key)
+    ids = rows["id"].combine_chunks()
+    if ids.null_count or pc.any(pc.equal(ids, "")).as_py():
+        told.append("an id is empty")
+    elif isinstance(node, Node) and node.key:
+        agree(key_ids(contract.ir, node, rows, fault), ids, fault)
+    if told:
+        raise ConstraintViolation(told[0])
+
+
+def _judged(
+    txn: WriteTxn,
+    contract: Contract,
+    tables: dict[str, TableDelta],
+    heads: dict[str, int],
+    errors: dict[str, str],
+) -> PublishPlan | None:
+    """The plan of all tables that obey the rules together; who does not is left out, and told."""
+    state = txn.base.state
+    while tables:
+        lookup = Committed(txn)
+        delta, broken = check(contract.ir.catalog, Delta(tables), lookup, limit=None)
+        if not broken:
+            needs = (SameSchema(state.schema.hash), *lookup.requirements)
+            plan = stage(txn, delta, "repair", needs)
+            taken = {state.tables[key].location for key in tables}
+            named = {place: head for place, head in heads.items() if place in taken}
+            return None if plan is None else replace(plan, details={REBASED: named})
+        wrong = {one.type_key for one in broken} & tables.keys()
+        for one in broken:
+            errors.setdefault(one.type_key, one.error().message)
+        tables = {key: one for key, one in tables.items() if wrong and key not in wrong}
+    return None
+
+
+def _leave_audit(line: Line) -> None:
+    """One audit object per repair in the log, also of one that was cut off after its commit."""
+    state = line.base().state
+    commits: Iterable[Commit] = Log(line.store, state).ancestors(state.head.commit_id).values()
+    made = {one.id: one for one in commits if REBASED in one.details}
+    if not made or line.store.effects.read_only:
+        return
+    known = {one.operation_id for one in list_outcomes(line.store)}
+    for one in made.values():
+        if one.id not in known:
+            record_repair(line.store, one.id, one.branch or line.name, one.actor)

@@ -1,0 +1,175 @@
+"""What a graph consists of: fragments, versions, bytes, index coverage, unfinished operations.
+
+Reads names, sizes and the insides of the newest table versions, never rows. What is beyond its
+limit comes with the command that helps.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omnigraph.engine.cache import shared_caches
+from omnigraph.history.commit import TableEntry
+from omnigraph.history.intent import listing
+from omnigraph.history.manifest import Opened
+from omnigraph.history.retention.live import Live
+from omnigraph.history.retention.survey import MANIFESTS, TABLES, kind_of, place_of
+from omnigraph.history.state import State
+from omnigraph.storage import layout
+from omnigraph.storage.cell import files_of
+from omnigraph.storage.objects import Found
+from omnigraph.storage.store import Store
+from omnigraph.storage.table import open_table
+from omnigraph.storage.transfer import version_files
+
+from .heads import Head, read_heads
+from .limits import Warned, of_cache, of_log, of_store, of_table
+from .written import log_length, unindexed_rows
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetStatus:
+    """One table of a branch. `versions` and `bytes` count all that is kept of it."""
+
+    type_key: str
+    rows: int
+    deleted_rows: int
+    fragments: int
+    unindexed_rows: int
+    versions: int
+    bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as plain data."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a graph consists of, as one branch shows it."""
+
+    branch: str
+    commit_id: str
+    datasets: tuple[DatasetStatus, ...]
+    branches: int
+    tags: int
+    commits: int
+    manifest_versions: int
+    intents: int
+    bytes: int
+    unreclaimed_bytes: int
+    cache_bytes: int
+    cache_directory: str | None
+    warnings: tuple[Warned, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        tables = f"{len(self.datasets)} tables, {self.bytes:,} bytes"
+        return f"<Status of {self.branch}: {tables}, {len(self.warnings)} warnings>"
+
+    def to_json(self) -> dict[str, Any]:
+        """The status as plain data."""
+        names = [one for one in self.__slots__ if one not in ("datasets", "warnings")]
+        facts = {name: getattr(self, name) for name in names}
+        facts["graph_commit_id"] = facts.pop("commit_id")
+        facts["datasets"] = [one.to_json() for one in self.datasets]
+        facts["warnings"] = [one.to_json() for one in self.warnings]
+        return facts
+
+
+def read_status(store: Store, branch: str, opened: Opened) -> Status:
+    """Look at one branch, and at all files of the root: one listing of everything."""
+    state, heads = opened.state, read_heads(store, [])
+    files = {one.name: one for one in store.objects.list("")}
+    datasets = tuple(_datasets(store, state, files))
+    size = sum(one.size for one in files.values())
+    unreclaimed = _unreclaimed(store, heads, files)
+    pending = _intents(store)
+    cache, place, budget = _cache()
+    uri, log = store.root.uri, log_length(state)
+    warnings = [
+        *(w for d in datasets for w in of_table(uri, d.type_key, d.fragments, d.unindexed_rows)),
+        *of_log(uri, log),
+        *of_store(uri, size - unreclaimed, unreclaimed, pending),
+        *of_cache(cache, budget),
+    ]
+    tags = sum(one.ref.place == layout.TAGS for one in heads)
+    return Status(
+        branch,
+        state.head.commit_id,
+        datasets,
+        len(heads) - tags,
+        tags,
+        log,
+        _versions(files, layout.manifest_directory(state.head.ulid)),
+        pending,
+        size,
+        unreclaimed,
+        cache,
+        place,
+        tuple(warnings),
+    )
+
+
+def _datasets(store: Store, state: State, files: Mapping[str, Found]) -> Iterator[DatasetStatus]:
+    sizes: dict[str, int] = {}
+    for one in files.values():
+        sizes[place_of(one.name)] = sizes.get(place_of(one.name), 0) + one.size
+    for key, entry in sorted(state.tables.items()):
+        table = open_table(store, entry.location, entry.lance_version)
+        fragments = [one.metadata for one in table.dataset.get_fragments()]
+        yield DatasetStatus(
+            key,
+            entry.rows,
+            sum(one.num_deletions for one in fragments),
+            len(fragments),
+            unindexed_rows(table, fragments),
+            _versions(files, entry.location),
+            sizes.get(entry.location, 0),
+        )
+
+
+def _versions(files: Mapping[str, Found], place: str) -> int:
+    prefix = f"{place}/_versions/"
+    return sum(name.startswith(prefix) and name.endswith(".manifest") for name in files)
+
+
+def _unreclaimed(store: Store, heads: Sequence[Head], files: Mapping[str, Found]) -> int:
+    """Bytes of tables and manifests that no branch and no tag shows now."""
+    live = Live()
+    for head in heads:
+        live.names |= set(files_of(head.opened.cell))
+        for entry in head.opened.state.tables.values():
+            _add(store, live, entry)
+    judged = (one for name, one in files.items() if name.startswith((*TABLES, *MANIFESTS)))
+    return sum(
+        one.size
+        for one in judged
+        if kind_of(one.name) != "_transactions" and not live.holds(one.name)
+    )
+
+
+def _add(store: Store, live: Live, entry: TableEntry) -> None:
+    files = version_files(store, entry.location, entry.lance_version)
+    live.add_version(entry.location, entry.lance_version, files)
+    live.names |= {f"{entry.location}/_versions/{(1 << 64) - 2}.manifest"}
+
+
+def _intents(store: Store) -> int:
+    return len(listing(store).pending)
+
+
+def _cache() -> tuple[int, str | None, int]:
+    """The bytes of the cache directory of this machine, where it is, and what it may grow to."""
+    disk = shared_caches().disk
+    if disk is None:
+        return 0, None, 0
+    used = sum(_size(one) for one in disk.directory.glob("*") if one.is_file())
+    return used, str(disk.directory), disk.budget
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # gone since it was listed
+        return 0

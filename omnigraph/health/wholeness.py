@@ -1,0 +1,112 @@
+"""Whether table versions are whole: their own file, and every file that they name.
+
+Owns what was learned about files, each of which is looked at once. What a cleanup took from the
+past is told apart from what was lost: a cleanup takes a version before the files that it names.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from omnigraph.errors import OmnigraphError
+from omnigraph.storage.failures import AbsentError
+from omnigraph.storage.physical import open_file, stored_batches
+from omnigraph.storage.store import Store, version_names
+from omnigraph.storage.transfer import Files, version_files
+
+Fault = tuple[str, str]  # the name of a file, and what is wrong with it
+Version = tuple[str, int]
+Standing = Literal["whole", "reclaimed", "broken"]
+
+
+@dataclass(slots=True)
+class Wholeness:
+    """What is known of the versions and files of one root; with `opened`, files are opened too."""
+
+    store: Store
+    opened: bool = True
+    versions: dict[Version, tuple[Fault, ...]] = field(default_factory=dict)
+    bad: dict[str, str] = field(default_factory=dict)
+    _sound: set[str] = field(default_factory=set)
+    _listed: dict[str, dict[str, int]] = field(default_factory=dict)
+    _files: dict[Version, Files] = field(default_factory=dict)
+
+    @property
+    def looked_at(self) -> int:
+        """How many files were looked at."""
+        return len(self._sound) + len(self.bad) + len(self.versions)
+
+    def faults(self, version: Version) -> tuple[Fault, ...]:
+        """The files that a version needs and that are missing or cannot be read."""
+        if version not in self.versions:
+            self.versions[version] = tuple(self._faults(version))
+        files = self._files.get(version)
+        names = () if files is None else files.all
+        later = tuple((name, self.bad[name]) for name in names if name in self.bad)
+        return tuple(dict.fromkeys((*self.versions[version], *later)))
+
+    def standing(self, version: Version) -> Standing:
+        """Of a version of the past: whole, taken by a cleanup, or broken."""
+        faults = self.faults(version)
+        if not faults:
+            return "whole"
+        own = version_names(*version)
+        return "reclaimed" if all(name in own for name, _ in faults) else "broken"
+
+    def read_through(self, version: Version) -> None:
+        """Read every data file of a version to its end, to learn which of them cannot be."""
+        files = self._files.get(version)
+        for name in files.data if files is not None else ():
+            try:
+                for _ in stored_batches(self.store, name):
+                    pass
+            except ValueError:
+                self.bad.setdefault(name, "it cannot be read to its end")
+
+    def _faults(self, version: Version) -> Iterable[Fault]:
+        location, number = version
+        listed = self._listing(location)
+        own = version_names(location, number) & listed.keys()
+        if not own:
+            yield f"{location}/_versions/d{number}.manifest", "it is missing"
+            return
+        try:
+            files = self._files[version] = version_files(self.store, location, number)
+        except AbsentError:
+            yield f"{location}/_versions/d{number}.manifest", "it is missing"
+            return
+        except (OmnigraphError, OSError, ValueError, RuntimeError):
+            yield f"{location}/_versions/d{number}.manifest", "the version cannot be read"
+            return
+        yield from (fault for name in files.all for fault in self._file(name, listed))
+        for place in files.places:
+            if not any(name.startswith(f"{place}/") for name in listed):
+                yield place, "the index is missing"
+
+    def _file(self, name: str, listed: dict[str, int]) -> Iterable[Fault]:
+        if name in self._sound:
+            return
+        if name not in self.bad:
+            self.bad |= dict(self._look(name, listed))
+        if name in self.bad:
+            yield name, self.bad[name]
+        else:
+            self._sound.add(name)
+
+    def _look(self, name: str, listed: dict[str, int]) -> Iterable[Fault]:
+        if name not in listed:
+            yield name, "it is missing"
+        elif listed[name] == 0:
+            yield name, "it is empty"
+        elif self.opened and name.endswith(".lance"):
+            try:
+                open_file(self.store, name)
+            except ValueError:
+                yield name, "it cannot be opened"
+
+    def _listing(self, location: str) -> dict[str, int]:
+        """All files of a table, listed before anything of it is opened."""
+        if location not in self._listed:
+            found = self.store.objects.list(location)
+            self._listed[location] = {one.name: one.size for one in found}
+        return self._listed[location]
