@@ -12,11 +12,10 @@ from omnigraph.history.line import Line
 from omnigraph.history.plan import PublishPlan, Signature, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.history.schemas import read_schema
-from omnigraph.lang.schema.catalog import Edge, Index, Key, Node, Unique
-from omnigraph.storage.arrow import table_key
+from omnigraph.rules.check import type_named
+from omnigraph.rules.indexed import indexed_columns
 from omnigraph.storage.index import stage_indexes
 from omnigraph.storage.table import Staged, replays
-from omnigraph.values import ScalarType
 
 MAINTENANCE = "omnigraph:maintenance"
 
@@ -41,39 +40,16 @@ def ensure_indices(line: Line, signature: Signature | None = None) -> Commit | N
     return publish(line, prepare, replace(signature, actor=signature.actor or MAINTENANCE))
 
 
-def wanted(one: Node | Edge) -> list[str]:
-    """The columns of a type that get an index: ids, ends, and single values of its constraints."""
-    names = {"id": None} | (dict.fromkeys(("src", "dst")) if isinstance(one, Edge) else {})
-    for rule in one.constraints:
-        if isinstance(rule, Key | Unique) or (isinstance(rule, Index) and _is_btree(rule)):
-            names |= dict.fromkeys(name for name in rule.columns if _is_single(one, name))
-    return list(names)
-
-
-def _is_btree(rule: Index) -> bool:
-    return dict(rule.options).get("kind", "btree") == "btree"
-
-
-def _is_single(one: Node | Edge, name: str) -> bool:
-    prop = one.property(name)
-    if prop is None:
-        return True
-    kind = prop.type
-    return not (kind.is_list or kind.is_vector or kind.scalar is ScalarType.BLOB)
-
-
 def _stage(txn: WriteTxn, made: Mapping[str, Staged]) -> dict[str, Staged]:
     catalog = read_schema(txn.store, txn.base.state.schema).ir.catalog
     found: dict[str, Staged] = {}
-    types: list[Node | Edge] = [*catalog.nodes, *catalog.edges]
-    for one in types:
-        key = table_key(one)
-        entry = txn.base.state.tables[key]
+    for key, entry in txn.base.state.tables.items():
         if not entry.rows:
             continue
+        one = type_named(catalog, key)
         table, before = txn.table(key), made.get(key)
         keep = before is not None and replays(before, table)
-        staged = before if keep else stage_indexes(txn.store, table, wanted(one))
+        staged = before if keep else stage_indexes(txn.store, table, indexed_columns(one))
         if staged is not None:
             found[key] = staged
     return found

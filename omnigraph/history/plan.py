@@ -19,13 +19,17 @@ from .manifest import Opened
 
 @dataclass(frozen=True, slots=True)
 class WriteTxn:
-    """One pinned base, captured once: everything a write decides is decided on it."""
+    """One pinned base, captured once: everything a write decides is decided on it.
+
+    `again` says that another writer was faster: upkeep that only came along stays away then.
+    """
 
     store: Store
     branch: str
     base: Opened
     commit_id: str
     created_at: int
+    again: bool = False
 
     def entry(self, key: str) -> TableEntry | None:
         """What the base says of a table."""

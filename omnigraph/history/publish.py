@@ -81,7 +81,7 @@ def publish(
     with doubt.told(), line.turn(), reported("none"):
         deadline = ids.monotonic() + BUDGET
         for lost in range(PREPARATIONS):
-            txn = replace(txn, base=line.base())
+            txn = replace(txn, base=line.base(), again=lost > 0)
             outcome = _once(write, txn)
             if not isinstance(outcome, _Again):
                 return outcome
@@ -153,7 +153,7 @@ def _land(write: _Write, txn: WriteTxn, plan: PublishPlan) -> Commit | _Again:
         landed = _swap(write, txn.base, _next_state(txn, plan, row, ready), row)
         if landed:
             return row
-        txn = replace(txn, base=write.line.base())
+        txn = replace(txn, base=write.line.base(), again=True)
         found = _known(write, txn)
         if found is not None:
             return found
@@ -183,9 +183,10 @@ def _fit(txn: WriteTxn, plan: PublishPlan, ready: Mapping[str, Ready]) -> dict[s
             fitted[key] = before
             continue
         table = txn.table(key)
-        if not replays(staged, table):
+        fitting = replace(staged, upfront=()) if txn.again else staged
+        if not replays(fitting, table):
             return None
-        version = commit_table(txn.store, table, staged).version
+        version = commit_table(txn.store, table, fitting).version
         content = entry.content_id if plan.maintenance else txn.commit_id
         fitted[key] = Ready(
             entry,

@@ -10,8 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.history.plan import PublishPlan, Requirement, WriteTxn
+from omnigraph.history.schemas import read_schema
+from omnigraph.rules.check import type_named
 from omnigraph.rules.delta import Delta, TableDelta
+from omnigraph.rules.indexed import indexed_columns
 from omnigraph.storage.blobs import stored_form
+from omnigraph.storage.fold import tidied
 from omnigraph.storage.table import Staged, Table, stage_append, stage_change, stage_overwrite
 
 
@@ -22,7 +26,15 @@ def stage(
     writes = stage_tables(txn, delta)
     if not writes:
         return None
+    if not txn.again:
+        writes = {key: _tidied(txn, key, one) for key, one in writes.items()}
     return PublishPlan(operation, writes, tuple(requirements), epoch=txn.base.state.head.gc_epoch)
+
+
+def _tidied(txn: WriteTxn, key: str, staged: Staged) -> Staged:
+    schema = read_schema(txn.store, txn.base.state.schema)
+    columns = indexed_columns(type_named(schema.ir.catalog, key))
+    return tidied(txn.store, txn.table(key), staged, columns)
 
 
 def stage_tables(txn: WriteTxn, delta: Delta) -> Mapping[str, Staged]:

@@ -50,13 +50,32 @@ def stage_indexes(
         together = anew or len(segments) >= _SEGMENTS
         new.append(_build(store, table, column, present if together else left))
         old += segments if together else []
-    if not new:
-        return None
+    return _created(table, new, old) if new else None
+
+
+def extended(
+    store: Store, table: Table, columns: Iterable[str], fragments: Sequence[int]
+) -> Staged | None:
+    """Indexes for these columns over those of these fragments that are not covered.
+
+    Segments of which no fragment is left go. Whatever else there is stays uncovered.
+    """
+    known, new, old = covered(table), list[Index](), list[Index]()
+    present = {one.fragment_id for one in table.dataset.get_fragments()}
+    for column in columns:
+        left = [one for one in fragments if one not in known.get(column, frozenset())]
+        if left:
+            new.append(_build(store, table, column, left))
+            old += [one for one in _segments(table, column) if present.isdisjoint(one.fragment_ids)]
+    return _created(table, new, old) if new else None
+
+
+def _created(table: Table, new: Sequence[Index], old: Sequence[Index]) -> Staged:
     fresh = {number for one in new for number in one.fragment_ids}
     fragments = [one.metadata for one in table.dataset.get_fragments() if one.fragment_id in fresh]
     return Staged(
         table.location,
-        LanceOperation.CreateIndex(new, old),
+        LanceOperation.CreateIndex(list(new), list(old)),
         field_digest(table),
         tuple(mark_of(one) for one in fragments),
         files=_files(table, new),

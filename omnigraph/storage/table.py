@@ -15,8 +15,6 @@ import pyarrow as pa
 from lance import LanceOperation
 from lance.fragment import RowIdSequence, write_fragments
 
-from omnigraph import ids
-
 from .row_ids import check_row_ids
 from .store import Store
 
@@ -67,6 +65,7 @@ class Staged:
 
     `touched` are the fragments it removes or marks, `fields` the schema it was made for: both must
     still hold where it is committed. `files` are the root-relative names that it wrote.
+    `upfront` is upkeep that is committed just before it, and that it can do without.
     """
 
     location: str
@@ -75,6 +74,7 @@ class Staged:
     touched: tuple[Mark, ...] = ()
     rows: int = 0
     files: tuple[str, ...] = ()
+    upfront: tuple["Staged", ...] = ()
 
 
 def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
@@ -155,51 +155,13 @@ def stage_overwrite(store: Store, table: Table, rows: pa.Table) -> Staged:
     return Staged(table.location, operation, field_digest(table), touched, count, files)
 
 
-def stage_rewrite(
-    store: Store, table: Table, *, target_rows: int = 1 << 20, at_most: int | None = None
-) -> Staged | None:
-    """Small fragments put together, content unchanged; None when there is nothing to do.
-
-    With `at_most` only so many neighbours go in, wherever they are: a smaller change is less often
-    in the way of others, and chance finds a place that nobody changes just now.
-    """
-    from lance.optimize import Compaction
-
-    options: Any = {
-        "target_rows_per_fragment": target_rows,
-        "materialize_deletions_threshold": 0.0,
-    }
-    tasks = Compaction.plan(table.dataset, options).tasks
-    if not tasks:
-        return None
-    if at_most is not None:
-        tasks = [_some_fragments(tasks[0], at_most)]
-    results: list[Any] = store.effects.run(
-        "stage", table.location, lambda: [task.execute(table.dataset) for task in tasks]
-    )
-    groups = [LanceOperation.RewriteGroup(r.original_fragments, r.new_fragments) for r in results]
-    touched = tuple(mark_of(one) for r in results for one in r.original_fragments)
-    files = data_files(table, [one for r in results for one in r.new_fragments])
-    operation = LanceOperation.Rewrite(groups, [])
-    return Staged(table.location, operation, field_digest(table), touched, 0, files)
-
-
-def _some_fragments(task: Any, count: int) -> Any:
-    from lance.optimize import CompactionTask
-
-    facts = json.loads(task.json())
-    every = facts["task"]["fragments"]
-    start = int(ids.random_fraction() * max(1, len(every) - count + 1))
-    facts["task"]["fragments"] = every[start : start + count]
-    untyped: Any = CompactionTask  # its types leave this method out
-    return untyped.from_json(json.dumps(facts))
-
-
 def commit(store: Store, table: Table, staged: Staged) -> Table:
     """Make a staged change the successor of `table`, as a detached version nobody names yet.
 
     Lance checks nothing here: the caller has proved with `replays` that the change fits.
     """
+    for one in staged.upfront:
+        table = commit(store, table, one)
     store.sync(*staged.files)
     dataset = store.effects.run(
         "detach",
@@ -220,6 +182,8 @@ def commit(store: Store, table: Table, staged: Staged) -> Table:
 def replays(staged: Staged, table: Table) -> bool:
     """Whether a staged change means the same on this version as on the one it was made for."""
     if staged.location != table.location or staged.fields != field_digest(table):
+        return False
+    if not all(replays(one, table) for one in staged.upfront):
         return False
     if isinstance(staged.operation, LanceOperation.Overwrite):
         present = {mark_of(one.metadata) for one in table.dataset.get_fragments()}

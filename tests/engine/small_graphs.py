@@ -25,6 +25,7 @@ from omnigraph.ids import new_ulid
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.identity import new_identity
 from omnigraph.storage import table as tables
+from omnigraph.storage.compact import stage_rewrite
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import open_store
 from omnigraph.storage.table import Staged, Table
@@ -114,7 +115,7 @@ class SmallGraph:
 
     def rewrite(self, key: str) -> None:
         """Put fragments together."""
-        self.change(key, lambda txn, table: tables.stage_rewrite(txn.store, table))
+        self.change(key, lambda txn, table: stage_rewrite(txn.store, table))
 
     def change(self, key: str, stage: Any) -> None:
         """Publish one change of one table, if there is one."""

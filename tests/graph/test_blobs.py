@@ -8,7 +8,8 @@ from lance.blob import blob_array
 import omnigraph
 from omnigraph.history.plan import PublishPlan, WriteTxn
 from omnigraph.history.publish import publish
-from omnigraph.storage.table import stage_append, stage_rewrite
+from omnigraph.storage.compact import stage_rewrite
+from omnigraph.storage.table import stage_append
 
 LARGE = bytes(range(256)) * 20_000
 

@@ -11,7 +11,8 @@ from omnigraph.history.line import Line
 from omnigraph.history.plan import PublishPlan, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.history.upkeep import in_smaller_bites
-from omnigraph.storage.table import open_table, stage_rewrite
+from omnigraph.storage.compact import stage_rewrite
+from omnigraph.storage.table import open_table
 from tests.history.apart import apart
 from tests.rig.invariants import check_invariants
 from tests.rig.writes import PERSON, append, init_small, read_branch, update, write

@@ -14,8 +14,8 @@ from omnigraph.errors import ChangeSchemaBoundary, InputError
 from omnigraph.history.diff import diff_table
 from omnigraph.history.plan import PublishPlan
 from omnigraph.history.publish import publish
+from omnigraph.storage.compact import stage_rewrite
 from omnigraph.storage.equality import same_values
-from omnigraph.storage.table import stage_rewrite
 from tests.merge.conftest import SCHEMA, Both, edge, person
 
 

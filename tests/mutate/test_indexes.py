@@ -10,8 +10,9 @@ from omnigraph.history.plan import PublishPlan, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.history.snapshot import snapshot
 from omnigraph.storage import index
+from omnigraph.storage.compact import stage_rewrite
 from omnigraph.storage.index import covered
-from omnigraph.storage.table import Table, stage_rewrite
+from omnigraph.storage.table import Table
 from tests.mutate.conftest import World
 
 SCHEMA = """

@@ -31,6 +31,7 @@ from omnigraph.ids import new_ulid
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.identity import new_identity
 from omnigraph.storage import table as tables
+from omnigraph.storage.compact import stage_rewrite
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Durability, Store, open_store
@@ -132,7 +133,7 @@ def overwrite(rows: Rows) -> Change:
 
 def rewrite() -> Change:
     """Maintenance: fragments put together, content unchanged."""
-    return Change("optimize", tables.stage_rewrite, lambda *_: (), maintenance=True)
+    return Change("optimize", stage_rewrite, lambda *_: (), maintenance=True)
 
 
 def write(

@@ -55,7 +55,7 @@ def test_deleted_rows_are_told_without_reading_the_others(
 
 def test_rows_that_were_only_moved_are_not_given(tmp_path: Path) -> None:
     """More than a piece of rows in other files, one of them with another value."""
-    from omnigraph.storage.table import stage_rewrite
+    from omnigraph.storage.compact import stage_rewrite
 
     store = open_store(str(tmp_path / "root"), durability="os")
     table = create_table(store, "nodes/t", NAMES)

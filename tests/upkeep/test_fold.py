@@ -1,0 +1,171 @@
+"""Small writes keep their table small by themselves, and nobody can tell from the content."""
+
+import random
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omnigraph.graph import Graph
+from omnigraph.storage import fold
+from omnigraph.storage.fold import due_of
+from omnigraph.testing import graph as new_graph
+from tests.schema_apply.test_races import before_effect, elsewhere
+
+SCHEMA = "node P { k: String @key  n: I64? }\nedge E: P -> P { w: I64? }"
+BRIEF = {"FEWEST": 4, "INDEXED": 8, "LARGEST": 64}
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fold and index so early that a short test sees all of it."""
+    for name, value in BRIEF.items():
+        monkeypatch.setattr(fold, name, value)
+
+
+def sizes(graph: Graph, name: str = "P") -> list[int]:
+    return [one.count_rows() for one in graph.table(name).get_fragments()]
+
+
+def stored(graph: Graph, name: str = "P") -> dict[str, tuple[int, Any]]:
+    """Row id and value of each row."""
+    rows = graph.table(name).to_table(columns=["id", "n"], with_row_id=True).to_pylist()
+    assert len({one["_rowid"] for one in rows}) == len(rows)
+    return {one["id"]: (one["_rowid"], one["n"]) for one in rows}
+
+
+def uncovered(graph: Graph, name: str = "P") -> int:
+    """Rows that the index of ids does not cover."""
+    dataset = graph.table(name)
+    held = {
+        number
+        for one in dataset.describe_indices()
+        if one.field_names == ["id"]
+        for segment in one.segments
+        for number in segment.fragment_ids
+    }
+    return sum(one.count_rows() for one in dataset.get_fragments() if one.fragment_id not in held)
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=400))
+@settings(deadline=None, max_examples=60)
+def test_fragments_stay_few_and_rows_move_seldom(writes: list[int]) -> None:
+    held: list[tuple[int, int]] = []  # rows, and how often the one that moved most has moved
+    for rows in writes:
+        due = due_of([one for one, _ in held])
+        if due:
+            tail = held[-due:]
+            held[-due:] = [(sum(n for n, _ in tail), 1 + max(moves for _, moves in tail))]
+        held.append((rows, 0))
+    assert len(held) <= fold.FEWEST + 17
+    assert max(moves for _, moves in held) <= 17
+
+
+def test_single_inserts_leave_few_fragments_and_keep_every_row(eager: None) -> None:
+    with new_graph(SCHEMA) as graph:
+        before: dict[str, tuple[int, Any]] = {}
+        for n in range(70):
+            graph.insert("P", {"k": f"k{n}", "n": n})
+            now = stored(graph)
+            assert before.items() <= now.items(), "a row changed or lost its row id"
+            before = now
+        assert [n for _, n in before.values()] == list(range(70)), "rows keep their order"
+        assert len(sizes(graph)) <= BRIEF["FEWEST"] + 5
+        assert uncovered(graph) < 2 * BRIEF["INDEXED"] + BRIEF["FEWEST"]
+        assert len(graph.log()) == 71, "a fold is no commit of its own"
+
+
+def test_a_version_does_not_grow_with_the_rows(eager: None) -> None:
+    with new_graph(SCHEMA) as graph:
+        for n in range(64):
+            graph.insert("P", {"k": f"k{n}", "n": n})
+        facts = [one.metadata.to_json() for one in graph.table("P").get_fragments()]
+        folded = [one for one in facts if one["physical_rows"] > 1]
+        assert folded
+        assert all(len(str(one["created_at_version_meta"])) < 100 for one in folded)
+
+
+def test_a_commit_that_folds_differs_by_its_own_row(eager: None) -> None:
+    with new_graph(SCHEMA) as graph:
+        heads: list[Any] = [graph.snapshot.commit_id]
+        heads += [graph.insert("P", {"k": f"k{n}", "n": n}).commit_id for n in range(20)]
+        for n, (old, new) in enumerate(pairwise(heads)):
+            changed = list(graph.diff(old, new))
+            assert [one.id for one in changed] == [f"k{n}"], changed
+        assert len(stored(graph.at(heads[9]))) == 9
+
+
+def test_updates_deletes_and_upserts_equal_a_model(eager: None) -> None:
+    chance, model = random.Random(7), dict[str, int]()
+    with new_graph(SCHEMA) as graph:
+        for n in range(120):
+            key, what = f"k{chance.randrange(30)}", chance.random()
+            if what < 0.6:
+                graph.upsert("P", {"k": key, "n": n})
+                model[key] = n
+            elif what < 0.8 and key in model:
+                graph.update("P", where="k = $k", set={"n": -n}, k=key)
+                model[key] = -n
+            elif key in model:
+                graph.delete("P", where="k = $k", k=key)
+                del model[key]
+            found = graph.query("match { $p: P } return { $p.k as k, $p.n as n }")
+            assert {one["k"]: one["n"] for one in found} == model
+            assert stored(graph).keys() == model.keys()
+        assert len(sizes(graph)) <= BRIEF["FEWEST"] + 8
+
+
+MEANWHILE: dict[str, Callable[[Graph], object]] = {
+    "insert": lambda g: g.insert("P", {"k": "other", "n": -1}),
+    "update of the tail": lambda g: g.update("P", where="k = $k", set={"n": -1}, k="k2"),
+    "delete of the tail": lambda g: g.delete("P", where="k = $k", k="k2"),
+    "optimize": lambda g: g.ensure_indices(),
+}
+
+
+@pytest.mark.parametrize("what", MEANWHILE)
+@pytest.mark.parametrize("when", [(2, 5), pytest.param((1, 3, 4, 6), marks=pytest.mark.full)])
+def test_a_fold_gives_way(eager: None, what: str, when: tuple[int, ...]) -> None:
+    for number in when:
+        with new_graph(SCHEMA) as graph:
+            for n in range(4):
+                graph.insert("P", {"k": f"k{n}", "n": n})
+            with before_effect(graph, number, partial(MEANWHILE[what], elsewhere(graph))):
+                graph.insert("P", {"k": "new", "n": 9})
+            with new_graph(SCHEMA) as plain:
+                for n in range(4):
+                    plain.insert("P", {"k": f"k{n}", "n": n})
+                MEANWHILE[what](plain)
+                plain.insert("P", {"k": "new", "n": 9})
+                graph.refresh()
+                expected = {key: n for key, (_, n) in stored(plain).items()}
+                assert {key: n for key, (_, n) in stored(graph).items()} == expected
+
+
+def test_a_fold_is_not_tried_twice(eager: None) -> None:
+    with new_graph(SCHEMA) as graph:
+        for n in range(4):
+            graph.insert("P", {"k": f"k{n}", "n": n})
+        other = partial(elsewhere(graph).insert, "P", {"k": "other", "n": -1})
+        with graph._store.effects.recorded() as seen, before_effect(graph, 5, other):
+            graph.insert("P", {"k": "new", "n": 9})
+        first = ["stage", "stage", "detach", "detach", "state"]
+        assert [one.kind for one in seen] == [*first, "detach", "state", "publish"]
+        assert sizes(graph) == [4, 1, 1], "the other has folded"
+
+
+def test_edges_are_found_by_their_ends_in_any_state(eager: None) -> None:
+    with new_graph(SCHEMA) as graph:
+        graph.insert("P", *({"k": f"k{n}"} for n in range(5)))
+        for n in range(40):
+            graph.connect_nodes("E", [(f"k{n % 5}", f"k{(n + 1) % 5}", {"w": n})])
+        columns = {one.field_names[0] for one in graph.table("E").describe_indices()}
+        assert columns == {"id", "src", "dst"}
+        found = graph.query('match { $a: P { k: "k1" } $a e $b } return { $b.k as k }')
+        assert {one["k"] for one in found} == {"k2"}
+        graph.delete("P", where="k = $k", k="k1")
+        assert len(graph.table("E").to_table()) == 24

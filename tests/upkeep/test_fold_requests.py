@@ -1,0 +1,52 @@
+"""What a write asks of S3 when it folds, when it does not, and from a handle that knows nothing."""
+
+from collections import Counter
+
+import pytest
+
+import omnigraph
+from omnigraph.ids import fixed
+from omnigraph.storage.layout import COMMITS, INTENTS
+from tests.cost.bills import METHODS, golden, open_cold, spoken
+from tests.rig.plugin import S3
+from tests.rig.proxy import requests_of
+from tests.schema_apply.test_races import elsewhere
+
+SCHEMA = "node Note { text: String }\nnode User { login: String @key }"
+
+
+def asked(s3: S3, ages: tuple[int, ...]) -> list[str]:
+    """Lines of what single inserts ask for, and of a keyed one from a cold handle at each age."""
+    graph, plain = open_cold(s3.url, read_only=False), Counter[str]()
+    graph.insert("Note", {"text": "warm"})
+    lines = []
+    for n in range(max(ages)):
+        with requests_of(s3.proxy) as made:
+            graph.insert("Note", {"text": f"t{n}"})
+        logged = sum(f"{COMMITS}/" in one.key or f"{INTENTS}/" in one.key for one in made.seen)
+        if not logged:
+            plain[spoken(made.counts, METHODS)] += 1
+        graph.insert("User", {"login": f"u{n}"})
+        if n + 1 in ages:
+            cold = elsewhere(graph)
+            with requests_of(s3.proxy) as made:
+                cold.insert("User", {"login": f"cold{n}"})
+            lines.append(f"at {n + 1}: a keyed insert, cold: {spoken(made.counts, METHODS)}")
+            graph.refresh()
+    return [*lines, *(f"{cost}: {count}" for cost, count in sorted(plain.items()))]
+
+
+def test_a_fold_costs_what_the_list_says(s3: S3) -> None:
+    omnigraph.init(s3.url, SCHEMA)
+    with fixed():
+        lines = asked(s3, (4, 20))
+    assert lines == golden("fold.txt", lines)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+def test_a_keyed_insert_costs_the_same_at_any_age(s3: S3) -> None:
+    omnigraph.init(s3.url, SCHEMA)
+    with fixed():
+        lines = asked(s3, (10, 100, 500, 600, 1100))
+    assert lines == golden("fold-aged.txt", lines)
