@@ -135,6 +135,8 @@ def _unreadable(
             return
     reason = getattr(error, "message", str(error).partition("\n")[0])
     place = version[0] if version is not None else None
+    if version is not None:
+        run.whole.blame(version, "its rows cannot be read")
     yield Finding("version", f"it cannot be read: {reason}", type_key=key, name=place, hint=RESTORE)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.history.commit import Commit, SchemaRow, TableEntry
+from omnigraph.history.commit import Commit, SchemaRow, TableEntry, TableMap
 from omnigraph.history.log import Log, read_chunk
 from omnigraph.history.schemas import Contract, read_anew
 from omnigraph.history.state import Chunk, State
@@ -143,21 +143,24 @@ def _old(past: Past) -> dict[Version, str]:
 
 def newest_readable(store: Store, past: Past, whole: Wholeness) -> str | None:
     """The newest commit on the line of a branch of which every table and the schema are whole."""
-    log = Log(store, past.state)
+    state = past.state
+    if _is_whole(store, state.tables, state.schema, whole):
+        return state.head.commit_id  # whatever the log says
+    log = Log(store, state)
     try:
-        for one in log.first_parents(past.state.head.commit_id):
-            tables, schema = log.state_of(one.id)
-            faults = [whole.faults((e.location, e.lance_version)) for e in tables.values()]
-            if not any(faults) and _readable(store, schema):
+        for one in log.first_parents(state.head.commit_id):
+            if _is_whole(store, *log.state_of(one.id), whole):
                 return one.id
     except OmnigraphError:
         return None  # the log is not whole further back
     return None
 
 
-def _readable(store: Store, row: SchemaRow) -> bool:
+def _is_whole(store: Store, tables: TableMap, schema: SchemaRow, whole: Wholeness) -> bool:
+    if any(whole.faults((one.location, one.lance_version)) for one in tables.values()):
+        return False
     try:
-        read_anew(store, row)
+        read_anew(store, schema)
     except OmnigraphError:
         return False
     return True

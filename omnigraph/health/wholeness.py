@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from omnigraph.errors import OmnigraphError
+from omnigraph.storage.deletions import deleted_offsets
 from omnigraph.storage.failures import AbsentError
 from omnigraph.storage.physical import open_file, stored_batches
 from omnigraph.storage.store import Store, version_names
+from omnigraph.storage.table import deletion_files, open_table
 from omnigraph.storage.transfer import Files, version_files
 
 Fault = tuple[str, str]  # the name of a file, and what is wrong with it
 Version = tuple[str, int]
+_MISSING = "it is missing"
 Standing = Literal["whole", "reclaimed", "broken"]
 
 
@@ -50,8 +53,8 @@ class Wholeness:
         faults = self.faults(version)
         if not faults:
             return "whole"
-        own = version_names(*version)
-        return "reclaimed" if all(name in own for name, _ in faults) else "broken"
+        name = f"{version[0]}/_versions/d{version[1]}.manifest"
+        return "reclaimed" if faults == ((name, _MISSING),) else "broken"
 
     def read_through(self, version: Version) -> None:
         """Read every data file of a version to its end, to learn which of them cannot be."""
@@ -68,20 +71,37 @@ class Wholeness:
         listed = self._listing(location)
         own = version_names(location, number) & listed.keys()
         if not own:
-            yield f"{location}/_versions/d{number}.manifest", "it is missing"
+            yield f"{location}/_versions/d{number}.manifest", _MISSING
             return
         try:
             files = self._files[version] = version_files(self.store, location, number)
         except AbsentError:
-            yield f"{location}/_versions/d{number}.manifest", "it is missing"
+            yield f"{location}/_versions/d{number}.manifest", _MISSING
             return
         except (OmnigraphError, OSError, ValueError, RuntimeError):
             yield f"{location}/_versions/d{number}.manifest", "the version cannot be read"
             return
+        if self.opened:
+            self._read_deletions(location, number, listed)
         yield from (fault for name in files.all for fault in self._file(name, listed))
         for place in files.places:
             if not any(name.startswith(f"{place}/") for name in listed):
                 yield place, "the index is missing"
+
+    def _read_deletions(self, location: str, number: int, listed: dict[str, int]) -> None:
+        """Which rows are deleted must be as many as the version says: else some would be back."""
+        table = open_table(self.store, location, number)
+        for one in table.dataset.get_fragments():
+            for name in deletion_files(table, [one.metadata]):
+                if name in self._sound or name in self.bad or not listed.get(name):
+                    continue
+                if deleted_offsets(self.store, table, one) is None:
+                    self.bad[name] = "the list of deleted rows cannot be read"
+
+    def blame(self, version: Version, reason: str) -> None:
+        """A version that cannot be read, although no file of it is known to be bad."""
+        name = f"{version[0]}/_versions/d{version[1]}.manifest"
+        self.versions[version] = (*self.versions.get(version, ()), (name, reason))
 
     def _file(self, name: str, listed: dict[str, int]) -> Iterable[Fault]:
         if name in self._sound:
@@ -95,7 +115,7 @@ class Wholeness:
 
     def _look(self, name: str, listed: dict[str, int]) -> Iterable[Fault]:
         if name not in listed:
-            yield name, "it is missing"
+            yield name, _MISSING
         elif listed[name] == 0:
             yield name, "it is empty"
         elif self.opened and name.endswith(".lance"):

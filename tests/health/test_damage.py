@@ -1,0 +1,248 @@
+"""Lost and corrupt files of every kind: all are named, with the newest commit that can be read."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.errors import GraphNotInitialized
+from omnigraph.graph import Graph
+from omnigraph.health.check import check_graph
+from omnigraph.health.finding import Checkup
+from omnigraph.health.repair import repair_graph
+from omnigraph.history import log
+from omnigraph.storage.effects import Effects
+from omnigraph.storage.store import open_store
+from omnigraph.storage.transfer import version_files
+from tests.health.conftest import files, foreign_append, head, kinds, path_of
+
+PERSON = "node:Person"
+FULL = pytest.mark.full
+Spoil = Callable[[Path], object]
+
+
+def lose(path: Path) -> None:
+    path.unlink()
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def scramble(path: Path) -> None:
+    body = bytearray(path.read_bytes())
+    body[: len(body) - 4] = bytes(one ^ 0x5A for one in body[: len(body) - 4])
+    path.write_bytes(bytes(body))
+
+
+def look(graph: Graph, *, quick: bool = False) -> Checkup:
+    return check_graph(open_store(graph.uri, effects=Effects(read_only=True)), quick=quick)
+
+
+def data_file(graph: Graph, key: str = PERSON) -> Path:
+    """The newest data file of a table."""
+    entry = graph.snapshot.tables[key]
+    found = version_files(graph._store, entry.location, entry.lance_version).data
+    return Path(graph.uri, found[-1])
+
+
+def version_file(graph: Graph, key: str = PERSON) -> Path:
+    entry = graph.snapshot.tables[key]
+    return Path(graph.uri, entry.location, "_versions", f"d{entry.lance_version}.manifest")
+
+
+def deletion_file(graph: Graph) -> Path:
+    entry = graph.snapshot.tables[PERSON]
+    (found,) = version_files(graph._store, entry.location, entry.lance_version).deletions
+    return Path(graph.uri, found)
+
+
+def test_a_sound_graph_is_well_and_nothing_is_written(graph: Graph) -> None:
+    before = files(graph)
+    found = look(graph)
+    assert found
+    assert found.findings == ()
+    assert not found.damage
+    assert found.readable["main"] == graph.head.id
+    assert set(found.readable) == {"main", "side", "tag v1"}
+    assert found.read["rows"] > 0
+    assert found.read["commits"] > 5
+    assert files(graph) == before
+    assert "well" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("place", "spoil"),
+    [
+        (data_file, lose),
+        (version_file, empty),
+        (deletion_file, scramble),
+        pytest.param(data_file, empty, marks=FULL),
+        pytest.param(data_file, scramble, marks=FULL),
+        pytest.param(version_file, lose, marks=FULL),
+        pytest.param(version_file, scramble, marks=FULL),
+        pytest.param(deletion_file, lose, marks=FULL),
+        pytest.param(deletion_file, empty, marks=FULL),
+    ],
+)
+def test_files_of_the_newest_state(
+    graph: Graph, spoil: Spoil, place: Callable[[Graph], Path]
+) -> None:
+    path = place(graph)
+    spoil(path)
+    found = look(graph)
+    assert not found
+    told = [one for one in found.damage if one.branch == "main"]
+    name = str(path.relative_to(graph.uri))
+    assert any(one.name == name or name in one.reason for one in told), [str(o) for o in told]
+    assert {one.type_key for one in told} == {PERSON}
+    newest = found.readable["main"]
+    assert newest is not None
+    assert newest == graph.head.parent
+    assert found.readable["side"] == graph.checkout("side").head.id
+    told_again = repair_graph(open_store(graph.uri, effects=Effects(read_only=True)), graph._line)
+    assert told_again.damage or spoil is scramble
+
+
+def test_a_file_that_only_reading_shows_to_be_damaged(graph: Graph) -> None:
+    path = data_file(graph)
+    body = bytearray(path.read_bytes())
+    body[:16] = b"\xff" * 16
+    path.write_bytes(bytes(body))
+    assert look(graph, quick=True), "a quick look does not read rows"
+    # What the first bytes hold decides whether Lance notices; a rule does in any case.
+    assert not look(graph)
+
+
+def test_what_a_cleanup_took_is_no_damage(graph: Graph) -> None:
+    for number in range(3):
+        graph.load({"Person": [{"name": "ada", "age": number}]}, mode="merge")
+    graph.untag("v1")
+    graph.branches.delete("side")
+    assert graph.cleanup(keep=1, grace=timedelta(0), confirm=True).old_versions_removed > 3
+    assert look(graph).findings == ()
+
+
+def test_a_lost_file_that_only_the_past_needs_is_a_warning(graph: Graph) -> None:
+    mid = graph.mutate('update Person set { age: 50 } where name = "bob"')
+    old = data_file(graph)
+    graph.mutate('update Person set { age: 51 } where name = "bob"')
+    assert mid is not None
+    assert data_file(graph) != old
+    old.unlink()
+    found = look(graph)
+    assert found
+    assert [one.severity for one in found.damage] == ["warning"]
+    assert "the past needs it" in found.damage[0].reason
+    assert found.readable["main"] == graph.head.id
+
+
+def test_a_lost_index_is_named(graph: Graph) -> None:
+    entry = graph.snapshot.tables[PERSON]
+    places = version_files(graph._store, entry.location, entry.lance_version).places
+    for one in Path(graph.uri, places[0]).iterdir():
+        one.unlink()
+    found = look(graph)
+    assert any(one.name == places[0] for one in found.damage)
+
+
+def test_indexes_that_answer_wrongly(graph: Graph, tmp_path: Path) -> None:
+    """The files of an index over other values, in the place of the right ones."""
+    other = omnigraph.init(tmp_path / "other", graph.schema.source, durability="os")
+    other.load({"City": [{"name": "rom"}]}, mode="append")
+    other.ensure_indices()
+    for ours, theirs in zip(_index_places(graph), _index_places(other), strict=True):
+        for file in theirs.iterdir():
+            (ours / file.name).write_bytes(file.read_bytes())
+    found = [one for one in look(graph).findings if one.kind == "index"]
+    assert {one.type_key for one in found} == {"node:City"}
+    assert "1 missed" in found[0].reason
+    assert "cleanup --erase" in (found[0].hint or "")
+    assert look(graph, quick=True)
+
+
+def _index_places(graph: Graph) -> list[Path]:
+    from omnigraph.storage.table import open_table
+
+    entry = graph.snapshot.tables["node:City"]
+    dataset = open_table(graph._store, entry.location, entry.lance_version).dataset
+    found = sorted(dataset.describe_indices(), key=lambda one: one.field_names)
+    segments = [one.uuid for index in found for one in index.segments]
+    return [Path(graph.uri, entry.location, "_indices", str(one)) for one in segments]
+
+
+@pytest.mark.parametrize("spoil", [lose, pytest.param(scramble, marks=FULL)])
+def test_pieces_of_the_log(graph: Graph, spoil: Spoil, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "SEAL", 4)
+    for number in range(9):
+        graph.load({"Person": [{"name": f"n{number}"}]}, mode="append")
+    chunk = sorted(Path(graph.uri, "_commits").iterdir())[0]
+    spoil(chunk)
+    found = look(graph)
+    assert not found
+    assert {one.kind for one in found.findings} == {"log"}
+    assert any(one.name == f"_commits/{chunk.name}" for one in found.findings)
+    assert found.readable["main"] == graph.refresh().head.id
+
+
+@pytest.mark.parametrize(
+    "spoil", [pytest.param(lose, marks=FULL), pytest.param(empty, marks=FULL), scramble]
+)
+def test_manifests_names_schemas_and_intents(graph: Graph, spoil: Spoil) -> None:
+    ref = next(Path(graph.uri, "_refs", "branches", "side").iterdir())
+    if spoil is not lose:
+        body = ref.read_bytes()
+        spoil(ref)
+        assert [(one.kind, one.branch) for one in look(graph).findings] == [("ref", "side")]
+        ref.write_bytes(body)
+    intent = Path(graph.uri, "__recovery", "01J00000000000000000000000.json")
+    intent.parent.mkdir(exist_ok=True)
+    intent.write_bytes(b"{")
+    assert "intent" in [one.kind for one in look(graph).findings]
+    intent.unlink()
+    (schema,) = Path(graph.uri, "_schemas").iterdir()
+    body = schema.read_bytes()
+    spoil(schema)
+    found = look(graph)
+    assert {one.kind for one in found.findings} == {"schema"}
+    assert set(found.readable.values()) == {None}
+    schema.write_bytes(body)
+    newest = min(Path(graph.uri, "__manifest", "_versions").iterdir())
+    spoil(newest)
+    found = look(graph)
+    if spoil is lose:  # nobody can know that there was one more
+        assert found.readable["main"] != graph.head.id
+    else:
+        assert [(one.kind, one.branch) for one in found.findings] == [("manifest", "main")]
+        assert found.readable["main"] == graph.head.parent
+
+
+def test_no_graph_at_all(tmp_path: Path) -> None:
+    with pytest.raises(GraphNotInitialized):
+        check_graph(open_store(str(tmp_path / "nothing")))
+
+
+def test_a_table_that_foreign_tools_cleaned_away(graph: Graph) -> None:
+    """Lance does not see our versions: its cleanup takes their files."""
+    graph.untag("v1")
+    foreign_append(graph, "Person", {"id": "eve", "name": "eve"})
+    head(graph, "Person").cleanup_old_versions(timedelta(0), delete_unverified=True)
+    lost = [Path(one) for one in [path_of(graph, "Person")] if Path(one).exists()]
+    assert lost
+    found = look(graph)
+    assert ("drift", PERSON) in [(one.kind, one.type_key) for one in found.findings]
+    assert {one.type_key for one in found.damage} <= {PERSON}
+    assert bool(found) == (not found.damage)
+
+
+def test_a_whole_directory_that_is_gone(graph: Graph) -> None:
+    import shutil
+
+    shutil.rmtree(path_of(graph, "Person"))
+    found = look(graph)
+    assert not found
+    assert {one.type_key for one in found.damage} == {PERSON}
+    assert set(found.readable.values()) <= {None, *(c.id for c in graph.log())}
+    assert kinds(graph, quick=True)

@@ -1,0 +1,84 @@
+"""The doctor: what it finds on a machine and at a store, and that it never fails itself."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from omnigraph.errors import StorageError
+from omnigraph.graph import Graph
+from omnigraph.health import doctor
+from omnigraph.health.doctor import Diagnosis, examine
+from tests.cli.conftest import Program
+from tests.health.conftest import files
+
+
+def told(found: list[Diagnosis]) -> dict[str, Diagnosis]:
+    return {one.name: one for one in found}
+
+
+@pytest.fixture(autouse=True)
+def no_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asking a Java for its version takes long."""
+    monkeypatch.setattr(doctor, "find_java", lambda *_: Path("/some/java"))
+
+
+def test_a_healthy_machine_and_store(graph: Graph) -> None:
+    before = files(graph)
+    found = told(examine(graph.uri))
+    assert {one.outcome for one in found.values()} <= {"ok"} | {found["temporary files"].outcome}
+    assert {"python", "pylance", "java", "cache", "graph", "store promises"} <= found.keys()
+    assert graph.head.id in found["graph"].found
+    assert found["store clock"].found.endswith("against this machine")
+    assert files(graph) == before, "what was written is removed again"
+
+
+def test_nothing_is_written_unless_it_may_be(graph: Graph) -> None:
+    assert "store clock" not in told(examine(graph.uri, probe=False))
+
+
+def test_what_is_missing_or_wrong_is_told(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(_: object) -> None:
+        raise StorageError("two creators of one name both win", kind="configuration")
+
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("OMNIGRAPH_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    monkeypatch.setattr(doctor, "find_java", lambda *_: None)
+    monkeypatch.setattr(doctor, "probe_create_if_absent", refuse)
+    monkeypatch.setattr(doctor, "store_time", lambda _: datetime(2001, 1, 1, tzinfo=UTC))
+    monkeypatch.setattr(doctor, "_NEEDED", ("pylance", "no-such-package"))
+    found = told(examine(graph.uri))
+    outcomes = {name: one.outcome for name, one in found.items() if one.outcome != "ok"}
+    outcomes.pop("temporary files", None)
+    assert outcomes == {
+        "no-such-package": "error",
+        "java": "warning",
+        "cache": "warning",
+        "store promises": "error",
+        "store clock": "warning",
+    }
+    assert "both win" in found["store promises"].found
+
+
+def test_a_place_without_a_graph_and_a_damaged_one(graph: Graph, tmp_path: Path) -> None:
+    assert told(examine(str(tmp_path / "none")))["graph"].outcome == "warning"
+    assert not (tmp_path / "none").exists()
+    for one in Path(graph.uri, "__manifest", "data").iterdir():
+        one.write_bytes(b"")
+    assert told(examine(graph.uri))["graph"].outcome == "error"
+
+
+def test_on_the_command_line(shell: Program, graph: Graph) -> None:
+    done = shell("doctor", graph.uri, "--json")
+    assert done.code == 0
+    assert json.loads(done.out)["ok"] is True
+    assert "store promises" in shell("doctor", "--store", graph.uri).out
+    assert "graph:" not in shell("doctor").out
+    for one in Path(graph.uri, "__manifest", "data").iterdir():
+        one.write_bytes(b"")
+    broken = shell("doctor", graph.uri)
+    assert broken.code == 1
+    assert "error    graph: " in broken.out

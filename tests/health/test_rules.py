@@ -1,0 +1,90 @@
+"""Rows that break a rule of the schema, smuggled in past the rules: each is found and named."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from omnigraph.graph import Graph
+from omnigraph.health import check as checks
+from omnigraph.history.plan import PublishPlan, WriteTxn
+from omnigraph.history.publish import publish
+from tests.health.conftest import again, smuggle
+
+PERSON, KNOWS = "node:Person", "edge:Knows"
+
+BROKEN: list[tuple[str, str, list[dict[str, Any]], str, str]] = [
+    ("value", PERSON, [{"id": "x", "name": "x", "age": 151}], "x", "151 is not in 0..150"),
+    ("key", PERSON, [{"id": "ada", "name": "ada"}], "ada", "2 rows have this id"),
+    ("key", PERSON, [{"id": "x", "name": "y"}], "x", "its key spells 'y'"),
+    (
+        "unique",
+        PERSON,
+        [{"id": n, "name": n, "badge": "7"} for n in ("x", "y")],
+        "y",
+        "also held by 'x'",
+    ),
+    ("endpoint", KNOWS, [{"id": "k", "src": "ada", "dst": "no"}], "k", "dst 'no' not found"),
+    (
+        "cardinality",
+        KNOWS,
+        [{"id": f"k{n}", "src": "cid", "dst": "bob"} for n in range(3)],
+        "cid",
+        "3 edges",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "key", "rows", "entity", "why"), BROKEN)
+def test_every_rule(
+    graph: Graph, kind: str, key: str, rows: list[dict[str, Any]], entity: str, why: str
+) -> None:
+    smuggle(graph, key, rows)
+    found = again(graph).check()
+    assert not found
+    assert not found.damage
+    told = [one for one in found.findings if one.kind == kind]
+    assert [(one.branch, one.type_key, one.entity_id) for one in told] == [("main", key, entity)]
+    assert why in told[0].reason
+    assert found.readable["main"] == again(graph).head.id, "a broken rule can be read"
+    assert again(graph).check(quick=True), "a quick look reads no rows"
+
+
+def test_rows_and_field_ids_are_compared_with_the_state(graph: Graph) -> None:
+    def prepare(txn: WriteTxn) -> PublishPlan:
+        entry = txn.base.state.tables[PERSON]
+        wrong = replace(entry, rows=entry.rows + 5, max_field_id=1, version=entry.version + 1)
+        return PublishPlan("forged", adopted={PERSON: wrong})
+
+    publish(graph._line, prepare)
+    found = again(graph).check()
+    assert {one.kind for one in found.findings} == {"field"}
+
+    def counted(txn: WriteTxn) -> PublishPlan:
+        entry = txn.base.state.tables[PERSON]
+        wrong = replace(entry, max_field_id=99, version=entry.version + 1)
+        return PublishPlan("forged", adopted={PERSON: wrong})
+
+    publish(graph._line, counted)
+    (told,) = again(graph).check().findings
+    assert told.kind == "count"
+    assert "and there are 3" in told.reason
+
+
+def test_many_findings_are_counted(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "SHOWN", 3)
+    smuggle(graph, PERSON, [{"id": f"x{n}", "name": f"x{n}", "age": -1} for n in range(10)])
+    found = again(graph).check()
+    assert (len(found.findings), found.more) == (3, 7)
+    told = found.to_json()
+    assert told["ok"] is False
+    assert told["more"] == 7
+
+
+def test_what_two_branches_share_is_read_once(graph: Graph) -> None:
+    smuggle(graph, PERSON, [{"id": "x", "name": "x", "age": 151}])
+    rows = again(graph).check().read["rows"]
+    graph.branches.create("twin")
+    found = again(graph).check()
+    assert len(found.findings) == 1
+    assert found.read["rows"] == rows
