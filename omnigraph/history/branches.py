@@ -26,7 +26,7 @@ from omnigraph.storage.torn import TornError
 
 from . import intent as intents
 from . import names, refs
-from .closing import close as _close
+from .closing import close
 from .intent import Intent
 from .line import Line, ReplacedError, line_of
 from .log import Log
@@ -190,7 +190,7 @@ def take_name(store: Store, intent: Intent, number: int) -> None:
         names.check_disjoint(name, others(store, name, numbers))
     except AlreadyExists:
         # Both saw a free name, and each sees the other now: nobody stays.
-        _close(store, line_of(store, name, ref.ulid))
+        close(store, line_of(store, name, ref.ulid))
         refs.release(store, ref)
         raise
 
@@ -339,7 +339,7 @@ def delete_branch(
 
 def close_ref(store: Store, ref: Ref, head: str | None = None) -> None:
     """Close what a name leads to, then the name; who comes second hears that it is gone."""
-    already = _close(store, line_of(store, ref.name, ref.ulid), head)
+    already = close(store, line_of(store, ref.name, ref.ulid), head)
     with undecided():
         refs.release(store, ref)
     if already:

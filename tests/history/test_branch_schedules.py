@@ -66,7 +66,7 @@ def test_a_stale_writer_learns_that_its_branch_was_deleted(root: Path) -> None:
 def test_without_the_closing_version_it_would_be_acknowledged(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(branches, "_close", lambda *_: False)
+    monkeypatch.setattr(branches, "close", lambda *_: False)
     line = apart(root, "f")
     assert write_while(line, people(1), lambda: _delete(root)) is not None
     assert "f" not in list_branches(line.store)
@@ -256,7 +256,7 @@ def test_a_source_that_moves_while_it_is_forked_is_forked_all_the_same(
 def _cut_off_deletion(root: Path, name: str = "f") -> None:
     """A deletion that ended between the closing version and the name."""
     store = open_store(str(root), durability="os")
-    branches._close(store, apart(root, name))
+    closing.close(store, apart(root, name))
 
 
 def test_a_name_left_behind_is_closed_by_whoever_meets_it(root: Path) -> None:

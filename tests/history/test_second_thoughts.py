@@ -13,6 +13,7 @@ from omnigraph.errors import BranchNotFound, Conflict, StorageError
 from omnigraph.history import branches, recover, refs
 from omnigraph.history import intent as intents
 from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
+from omnigraph.history.closing import close
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.line import Line
 from omnigraph.history.long import publish_long
@@ -212,7 +213,7 @@ def test_a_branch_that_was_deleted_is_not_named_again_by_recovery(
 def test_a_deletion_cut_off_before_its_name_is_listed_until_somebody_opens_it(root: Path) -> None:
     graph = omnigraph.open(root)
     graph.branches.create("f")
-    branches._close(open_store(str(root)), apart(root, "f"))
+    close(open_store(str(root)), apart(root, "f"))
     assert graph.branches.names() == ["f", "main"]
     before = files(open_store(str(root)))
     with pytest.raises(BranchNotFound):
