@@ -3,18 +3,24 @@
 Each call is one run below. Nothing here changes what the newest state of a branch shows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
-from typing import Self
+from typing import TYPE_CHECKING, Literal, Self
 
+from omnigraph.errors import UsageError
 from omnigraph.events import operation
+from omnigraph.handle import on_branch
 from omnigraph.history.hold import held
 from omnigraph.history.retention.absence import Absence, find_traces
 from omnigraph.history.retention.collect import Progress, cleanup, preview
 from omnigraph.history.retention.policy import Duration, policy_of
 from omnigraph.history.retention.report import Cleanup
+from omnigraph.terms import actor_of
 from omnigraph.writing import Writing
+
+if TYPE_CHECKING:
+    from omnigraph.engine.optimize import Optimized
 
 
 class Keeping(Writing):
@@ -56,6 +62,50 @@ class Keeping(Writing):
             event.facts["bytes_removed"] = done.bytes_removed
             event.facts["old_versions_removed"] = done.old_versions_removed
         return done
+
+    def optimize(
+        self,
+        *,
+        types: Collection[str] | None = None,
+        engine: Literal["auto", "local"] = "auto",
+        branch: str | None = None,
+        actor: str | None = None,
+    ) -> "Optimized":
+        """Put small fragments together and cover all rows by indexes; no content changes.
+
+        `types` are those to look at, all by default. Gives a row per type and the commits, which
+        is one, none when there is nothing to do, or two when writers were faster meanwhile. Others
+        may read and write; nobody waits.
+
+        Raises `NotFound` for an unknown type, `ConcurrentCommit` on a branch that is too busy,
+        `ReadOnlyError`.
+        """
+        from omnigraph.engine.optimize import optimize
+
+        if engine not in ("auto", "local"):
+            raise UsageError(reason=f"optimize runs in this process: engine is not {engine!r}")
+        there = self._there(branch)
+        there._writable("an optimize")
+        name = there.branch_name
+        with operation("optimize", name) as event, on_branch(name):
+            done = optimize(there._line, types, actor_of(actor) if actor else None)
+            event.facts["fragments_removed"] = sum(one.fragments_removed for one in done.datasets)
+        if done:
+            there.refresh()
+        return done
+
+    def pending_indices(self) -> list[tuple[str, str, str]]:
+        """Indexes that the schema asks for and that are not built: (table, property, reason)."""
+        from omnigraph.engine.tend import pending_indexes
+        from omnigraph.rules.check import type_named
+
+        shown = self._newest()
+        catalog = shown.schema.ir.catalog
+        return [
+            (key, name, reason)
+            for key in sorted(shown.tables)
+            for name, reason in pending_indexes(type_named(catalog, key))
+        ]
 
     @contextmanager
     def hold(self) -> Iterator[Self]:

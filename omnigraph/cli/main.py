@@ -42,6 +42,10 @@ _COMMANDS = {
     ),
     "copy": Lazy("omnigraph.cli.copy", "copy", "Copy a graph with all branches and history."),
     "cleanup": Lazy("omnigraph.cli.cleanup", "cleanup", "Remove history that nothing needs."),
+    "optimize": Lazy("omnigraph.cli.optimize", "optimize", "Put small pieces of tables together."),
+    "ensure-indices": Lazy(
+        "omnigraph.cli.optimize", "ensure_indices", "Build the indexes that a schema asks for."
+    ),
     "check": Lazy("omnigraph.cli.check", "check", "Look whether a graph is as it should be."),
     "status": Lazy("omnigraph.cli.status", "status", "Show what a graph consists of."),
     "repair": Lazy("omnigraph.cli.repair", "repair", "Tell what other programs did to a graph."),

@@ -4,7 +4,7 @@ Files are made before it is one's turn to write, so that a long build keeps no w
 no longer fits when the turn comes is made again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from omnigraph.history.commit import Commit
@@ -12,6 +12,7 @@ from omnigraph.history.line import Line
 from omnigraph.history.plan import PublishPlan, Signature, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.history.schemas import read_schema
+from omnigraph.lang.schema.catalog import Edge, Index, Node
 from omnigraph.rules.check import type_named
 from omnigraph.rules.indexed import indexed_columns
 from omnigraph.storage.index import stage_indexes
@@ -20,18 +21,20 @@ from omnigraph.storage.table import Staged, replays
 MAINTENANCE = "omnigraph:maintenance"
 
 
-def ensure_indices(line: Line, signature: Signature | None = None) -> Commit | None:
+def ensure_indices(
+    line: Line, signature: Signature | None = None, types: Collection[str] | None = None
+) -> Commit | None:
     """Build the indexes that the schema asks for over all rows that none covers.
 
-    Gives the commit, or None when every row is covered already.
+    `types` are keys of tables. Gives the commit, or None when every row is covered already.
     """
     base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
-    made, began = _stage(base, {}), base.base.state.head.gc_epoch
+    made, began = _stage(base, {}, types), base.base.state.head.gc_epoch
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         epoch = txn.base.state.head.gc_epoch
         # What was made before the collector passed may be gone.
-        writes = _stage(txn, made if epoch == began else {})
+        writes = _stage(txn, made if epoch == began else {}, types)
         if not writes:
             return None
         return PublishPlan("ensure_indices", writes, maintenance=True, epoch=epoch)
@@ -40,11 +43,23 @@ def ensure_indices(line: Line, signature: Signature | None = None) -> Commit | N
     return publish(line, prepare, replace(signature, actor=signature.actor or MAINTENANCE))
 
 
-def _stage(txn: WriteTxn, made: Mapping[str, Staged]) -> dict[str, Staged]:
+def pending_indexes(one: Node | Edge) -> list[tuple[str, str]]:
+    """The indexes that the schema asks for and that are not built: (property, reason)."""
+    found = []
+    for rule in (rule for rule in one.constraints if isinstance(rule, Index)):
+        kind = dict(rule.options).get("kind", "btree")
+        reason = f"indexes of kind {kind} are not built; a scan answers instead"
+        found += [(name, reason) for name in rule.columns if kind != "btree"]
+    return found
+
+
+def _stage(
+    txn: WriteTxn, made: Mapping[str, Staged], types: Collection[str] | None
+) -> dict[str, Staged]:
     catalog = read_schema(txn.store, txn.base.state.schema).ir.catalog
     found: dict[str, Staged] = {}
     for key, entry in txn.base.state.tables.items():
-        if not entry.rows:
+        if not entry.rows or (types is not None and key not in types):
             continue
         one = type_named(catalog, key)
         table, before = txn.table(key), made.get(key)

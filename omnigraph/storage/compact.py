@@ -15,20 +15,27 @@ from omnigraph import ids
 from .store import Store
 from .table import Staged, Table, data_files, field_digest, mark_of
 
-_OPTIONS = {"materialize_deletions_threshold": 0.0}
-
 
 def stage_rewrite(
-    store: Store, table: Table, *, target_rows: int = 1 << 20, at_most: int | None = None
+    store: Store,
+    table: Table,
+    *,
+    target_rows: int = 1 << 20,
+    at_most: int | None = None,
+    deletions: float = 0.0,
 ) -> Staged | None:
     """Small fragments put together, content unchanged; None when there is nothing to do.
 
     With `at_most` only so many neighbours go in, wherever they are: a smaller change is less often
-    in the way of others, and chance finds a place that nobody changes just now.
+    in the way of others, and chance finds a place that nobody changes just now. A fragment of which
+    more than the share `deletions` is deleted is written anew even alone.
     """
     from lance.optimize import Compaction
 
-    options: Any = {**_OPTIONS, "target_rows_per_fragment": target_rows}
+    options: Any = {
+        "materialize_deletions_threshold": deletions,
+        "target_rows_per_fragment": target_rows,
+    }
     tasks = Compaction.plan(table.dataset, options).tasks
     if not tasks:
         return None
@@ -40,7 +47,10 @@ def stage_joined(store: Store, table: Table, fragments: Sequence[Any]) -> Staged
     from lance.optimize import Compaction
 
     # Only for its form: which fragments it would choose itself does not matter.
-    options: Any = {**_OPTIONS, "target_rows_per_fragment": 1 << 30}
+    options: Any = {
+        "materialize_deletions_threshold": 0.0,
+        "target_rows_per_fragment": 1 << 30,
+    }
     plan = Compaction.plan(table.dataset, options)
     chosen = [one.metadata.to_json() for one in fragments]
     return _rewritten(store, table, [_of(plan.tasks[0], chosen)])

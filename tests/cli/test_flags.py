@@ -52,6 +52,8 @@ def test_the_commands_are_these() -> None:
         "snapshot",
         "check",
         "cleanup",
+        "optimize",
+        "ensure-indices",
         "copy",
         "recovery",
         "recovery list",

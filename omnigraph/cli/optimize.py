@@ -1,0 +1,82 @@
+"""`omnigraph optimize` and `omnigraph ensure-indices`: upkeep that changes no content."""
+
+from typing import Any
+
+import click
+
+from . import show
+from .address import address, store_option, tell_target, uri_argument
+from .options import settings, shared_options
+
+_branch = click.option("--branch", metavar="NAME", help="The branch; main if not given.")
+
+
+@click.command()
+@uri_argument
+@click.option(
+    "--type", "types", multiple=True, metavar="T", help="Only this type; may be repeated."
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "local"]),
+    default="auto",
+    help="Where it runs: in this process.",
+)
+@_branch
+@store_option
+@shared_options
+def optimize(
+    store: str | None, uri: str | None, types: tuple[str, ...], branch: str | None, engine: Any
+) -> None:
+    """Put small pieces of tables together, and cover all rows by indexes.
+
+    Content does not change. Others may read and write meanwhile. Small writes do most of it on
+    the way: this is for what loads and deletes leave behind.
+    """
+    root = address(uri, store)
+    tell_target("optimize", root)
+    from omnigraph.graph import open as open_graph
+
+    graph = open_graph(root.uri, branch=branch or "main")
+    done = graph.optimize(types=types or None, engine=engine)
+    if settings().json:
+        show.document({"uri": root.uri, "datasets": [one.to_json() for one in done.datasets]})
+        return
+    for one in done.datasets:
+        show.result(_line(one))
+        for name, reason in one.pending_indexes:
+            show.note(f"{one.type_key}: the index of {name} is pending: {reason}")
+    if not done:
+        show.note("there was nothing to do")
+
+
+def _line(one: Any) -> str:
+    if not one.committed:
+        return f"{one.type_key}: nothing to do"
+    if not one.fragments_removed:
+        return f"{one.type_key}: indexes now cover all rows"
+    removed = show.count(one.fragments_removed, "fragment")
+    return f"{one.type_key}: {removed} became {one.fragments_added}"
+
+
+@click.command("ensure-indices")
+@uri_argument
+@_branch
+@store_option
+@shared_options
+def ensure_indices(store: str | None, uri: str | None, branch: str | None) -> None:
+    """Build the indexes that the schema asks for, over all rows that none covers yet."""
+    root = address(uri, store)
+    tell_target("ensure-indices", root)
+    from omnigraph.graph import open as open_graph
+
+    graph = open_graph(root.uri, branch=branch or "main")
+    commit_id = graph.ensure_indices().commit_id
+    pending = graph.pending_indices()
+    if settings().json:
+        rows = [{"type_key": key, "property": name, "reason": why} for key, name, why in pending]
+        show.document({"uri": root.uri, "commit_id": commit_id, "pending_indexes": rows})
+        return
+    show.result(f"commit {commit_id}" if commit_id else "every row is covered already")
+    for key, name, why in pending:
+        show.note(f"{key}: the index of {name} is pending: {why}")

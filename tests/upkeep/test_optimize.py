@@ -1,0 +1,177 @@
+"""Optimize puts tables together and covers them; beside writers it gives way and comes back."""
+
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph.errors import NotFound, ReadOnlyError, UsageError
+from omnigraph.graph import Graph
+from omnigraph.storage import fold
+from omnigraph.storage.find import read
+from omnigraph.storage.table import open_table
+from omnigraph.testing import graph as new_graph
+from tests.schema_apply.test_races import before_effect, elsewhere
+from tests.upkeep.test_fold import sizes, stored, uncovered
+
+SCHEMA = """
+node P { k: String @key  n: I64? @index }
+node Q { k: String @key  v: Vector(2)? @index }
+node Doc { k: String @key  b: Blob? }
+edge E: P -> P
+"""
+
+
+@pytest.fixture(autouse=True)
+def unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes leave their tails to optimize."""
+    monkeypatch.setattr(fold, "FEWEST", 1 << 20)
+
+
+def filled(graph: Graph, count: int = 6) -> dict[str, tuple[int, Any]]:
+    for n in range(count):
+        graph.insert("P", {"k": f"k{n}", "n": n})
+    return stored(graph)
+
+
+def _place(graph: Graph, key: str) -> tuple[str, int]:
+    entry = graph.snapshot.tables[key]
+    return entry.location, entry.lance_version
+
+
+def rows_of(done: Any) -> dict[str, Any]:
+    return {one.type_key: one for one in done.datasets}
+
+
+def test_a_table_becomes_one_fragment_in_one_commit_that_changes_nothing() -> None:
+    with new_graph(SCHEMA) as graph:
+        before, head = filled(graph), graph.snapshot.commit_id
+        reader = graph.at(head)
+        done = graph.optimize()
+        assert (sizes(graph), uncovered(graph)) == ([6], 0)
+        assert stored(graph) == before == stored(reader)
+        assert not list(graph.diff(head, graph.snapshot.commit_id))
+        [commit] = done.commits
+        assert (commit.actor, commit.operation) == ("omnigraph:maintenance", "optimize")
+        row = rows_of(done)["node:P"].to_json()
+        assert row == {
+            "type_key": "node:P",
+            "fragments_removed": 6,
+            "fragments_added": 1,
+            "committed": True,
+            "skipped": None,
+            "manifest_version": None,
+            "lance_head_version": None,
+            "pending_indexes": [],
+        }
+        again = graph.optimize()
+        assert not again
+        assert not any(one.committed for one in again.datasets)
+
+
+def test_several_tables_are_one_commit_and_types_can_be_chosen() -> None:
+    with new_graph(SCHEMA) as graph:
+        filled(graph)
+        for n in range(4):
+            graph.connect_nodes("E", [(f"k{n}", "k0")])
+        only = graph.optimize(types=["E"])
+        assert [one.type_key for one in only.datasets] == ["edge:E"]
+        assert (sizes(graph, "E"), len(sizes(graph))) == ([4], 6)
+        filled_again = [graph.insert("Q", {"k": f"q{n}"}) for n in range(3)]
+        assert filled_again
+        done = graph.optimize()
+        assert len(done.commits) == 1
+        assert {key for key, one in rows_of(done).items() if one.committed} == {"node:P", "node:Q"}
+        pending = rows_of(done)["node:Q"].to_json()["pending_indexes"]
+        assert [(one["type_key"], one["property"]) for one in pending] in ([], [("node:Q", "v")])
+
+
+def test_only_indexes_are_behind() -> None:
+    with new_graph(SCHEMA, {"P": [{"k": f"k{n}", "n": n} for n in range(50)]}) as graph:
+        row = rows_of(graph.optimize())["node:P"]
+        assert (row.committed, row.fragments_removed, row.fragments_added) == (True, 0, 0)
+        assert uncovered(graph) == 0
+
+
+def test_blobs_survive() -> None:
+    values = {"none": None, "empty": b"", "small": b"x" * 10, "large": b"y" * 3_000_000}
+    with new_graph(SCHEMA) as graph:
+        for key, value in values.items():
+            graph.insert("Doc", {"k": key, "b": value})
+        graph.optimize()
+        assert sizes(graph, "Doc") == [4]
+        table = open_table(graph._store, *_place(graph, "node:Doc"))
+        found = read(table, ["k", "b"]).to_pylist()
+        assert {one["k"]: one["b"] for one in found} == values
+
+
+def test_deleted_rows_are_written_away() -> None:
+    with new_graph(SCHEMA, {"P": [{"k": f"k{n}", "n": n} for n in range(20)]}) as graph:
+        graph.delete("P", where="n < 10")
+        graph.optimize()
+        [one] = graph.table("P").get_fragments()
+        assert (one.physical_rows, one.metadata.deletion_file) == (10, None)
+
+
+def test_a_handle_from_before_may_still_update() -> None:
+    with new_graph(SCHEMA) as graph:
+        filled(graph)
+        elsewhere(graph).optimize()
+        graph.update("P", where="k = $k", set={"n": 99}, k="k3")
+        assert stored(graph)["k3"][1] == 99
+
+
+@pytest.mark.parametrize("number", [1, 4, 7, 8])
+def test_writers_are_never_undone(number: int) -> None:
+    with new_graph(SCHEMA) as graph:
+        filled(graph)
+        other = elsewhere(graph)
+
+        def meanwhile() -> None:
+            other.update("P", where="k = $k", set={"n": 99}, k="k3")
+            other.delete("P", where="k = $k", k="k1")
+            other.insert("P", {"k": "new", "n": 7})
+
+        with before_effect(graph, number, meanwhile):
+            graph.optimize()
+        graph.refresh()
+        expected = {"k0": 0, "k2": 2, "k3": 99, "k4": 4, "k5": 5, "new": 7}
+        assert {key: n for key, (_, n) in stored(graph).items()} == expected
+        graph.optimize()
+        assert {key: n for key, (_, n) in stored(graph).items()} == expected
+        assert (sizes(graph), uncovered(graph)) == ([6], 0)
+
+
+def test_it_comes_through_beside_a_writer_that_never_stops() -> None:
+    with new_graph(SCHEMA) as graph:
+        filled(graph)
+        other, count = elsewhere(graph), [0]
+        effects = graph._store.effects
+        real = effects.run
+
+        def run(kind: Any, target: str, action: Any) -> Any:
+            if kind == "state" and count[0] < 4:
+                count[0] += 1
+                other.refresh()
+                other.update("P", where="k = $k", set={"n": 100 + count[0]}, k="k5")
+            return real(kind, target, action)
+
+        effects.run = run  # type: ignore[method-assign]
+        try:
+            done = graph.optimize()
+        finally:
+            del effects.run
+        assert done
+        assert stored(graph.refresh())["k5"][1] == 104
+        assert rows_of(done)["node:P"].committed
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with new_graph(SCHEMA) as graph:
+        with pytest.raises(NotFound, match="Nobody"):
+            graph.optimize(types=["Nobody"])
+        with pytest.raises(UsageError, match="spark"):
+            graph.optimize(engine="spark")  # type: ignore[arg-type]
+        with pytest.raises(ReadOnlyError):
+            omnigraph.open(graph.uri, read_only=True).optimize()
+        assert not graph.optimize(), "an empty graph needs nothing"
