@@ -123,7 +123,7 @@ def _datasets(store: Store, state: State, files: Mapping[str, Found]) -> Iterato
             entry.rows,
             sum(one.num_deletions for one in fragments),
             len(fragments),
-            unindexed_rows(table, fragments),
+            unindexed_rows(store, state, key, table, fragments),
             _versions(files, entry.location),
             sizes.get(entry.location, 0),
         )

@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from omnigraph.history.commit import Commit
+from omnigraph.history.schemas import read_schema
 from omnigraph.history.state import State
+from omnigraph.rules.check import type_named
+from omnigraph.rules.indexed import indexed_columns
 from omnigraph.storage.index import covered
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table
@@ -28,7 +31,8 @@ def written_warnings(store: Store, state: State, commit: Commit) -> list[Warned]
         fragments = held.get_fragments()
         left = 0
         if entry.rows > UNINDEXED:
-            left = unindexed_rows(Table(entry.location, held), [one.metadata for one in fragments])
+            table = Table(entry.location, held)
+            left = unindexed_rows(store, state, key, table, [one.metadata for one in fragments])
         found += of_table(uri, key, len(fragments), left)
     return found
 
@@ -38,9 +42,11 @@ def log_length(state: State) -> int:
     return len(state.tail) + sum(one.count for one in state.chunks)
 
 
-def unindexed_rows(table: Table, fragments: Sequence[Any]) -> int:
-    """Rows outside of the index that covers least; every table is to have one of its ids."""
-    known = {"id": frozenset[int](), **covered(table)}
-    return max(
-        sum(int(one.num_rows) for one in fragments if one.id not in held) for held in known.values()
-    )
+def unindexed_rows(
+    store: Store, state: State, key: str, table: Table, fragments: Sequence[Any]
+) -> int:
+    """Rows outside of the index that covers least, of those that the schema asks for."""
+    catalog = read_schema(store, state.schema).ir.catalog
+    known = covered(table)
+    held = [known.get(name, frozenset()) for name in indexed_columns(type_named(catalog, key))]
+    return max(sum(int(f.num_rows) for f in fragments if f.id not in one) for one in held)
