@@ -33,6 +33,7 @@ def reading(spark: Any, graph: Any, **options: str) -> Any:
     return made.options(**options).load()
 
 
+@pytest.mark.full
 def test_reading_is_pinned_whatever_is_asked_of_it_first(spark: Any, graph: Any) -> None:
     frame = reading(spark, graph, type="Person", columns="name, age")
     assert frame.columns == ["name", "age"]
