@@ -19,12 +19,13 @@ from omnigraph.storage.table import open_table
 
 from .drift import read_drift, rebased_versions
 from .finding import Checkup, Finding
-from .heads import RESTORE, check_intents, read_heads
+from .heads import RESTORE, Head, check_intents, read_again, read_heads
 from .indexes import check_indexes
 from .past import Past, check_schema, check_versions, newest_readable, read_past
 from .rows import Judge
 from .wholeness import Wholeness
 
+_ATTEMPTS = 10
 SHOWN = 1000  # findings that are kept; more are only counted
 Progress = Callable[[str], object]
 
@@ -53,6 +54,16 @@ class _Run:
             else:
                 self.more += 1
 
+    def mark(self) -> tuple[int, int]:
+        """How much was found so far."""
+        return len(self.findings), self.more
+
+    def back_to(self, mark: tuple[int, int]) -> None:
+        """Forget what was found since, and what files there were."""
+        self.findings = dict.fromkeys(list(self.findings)[: mark[0]])
+        self.more = mark[1]
+        self.whole.renew()
+
 
 def check_graph(store: Store, *, quick: bool = False, progress: Progress | None = None) -> Checkup:
     """Look at everything there is; `quick` leaves out rows, indexes and the insides of files."""
@@ -62,7 +73,7 @@ def check_graph(store: Store, *, quick: bool = False, progress: Progress | None 
     heads = read_heads(store, early)
     run.add(iter(early))
     run.add(check_intents(store))
-    pasts = [_past(run, read_past(store, one)) for one in heads]
+    pasts = [past for one in heads if (past := _settled(run, one)) is not None]
     run.add(_drift(run, pasts))
     readable = {one.head.label: newest_readable(store, one, run.whole) for one in pasts}
     lost = {one.branch: None for one in early if one.branch is not None}
@@ -73,6 +84,26 @@ def check_graph(store: Store, *, quick: bool = False, progress: Progress | None 
         "rows": run.rows,
     }
     return Checkup(tuple(run.findings), {**lost, **readable}, read, run.more)
+
+
+def _settled(run: _Run, head: Head) -> Past | None:
+    """One branch, looked at again when it moved meanwhile: a cleanup may have taken what it was.
+
+    None when it was deleted.
+    """
+    for _ in range(_ATTEMPTS):
+        before = run.mark()
+        past = _past(run, read_past(run.store, head))
+        if run.mark() == before or not head.newest:
+            return past
+        now = read_again(run.store, head)
+        if now is not None and now.opened.version == head.opened.version:
+            return past
+        run.back_to(before)
+        if now is None:
+            return None
+        head = now
+    return _past(run, read_past(run.store, head))
 
 
 def _past(run: _Run, past: Past) -> Past:

@@ -48,6 +48,19 @@ def read_heads(store: Store, found: list[Finding]) -> list[Head]:
     return [one for one in heads if one is not None and not one.opened.state.head.closed]
 
 
+def read_again(store: Store, head: Head) -> Head | None:
+    """A branch or a tag as it is now; None when it was deleted, the same when it cannot be read."""
+    ref = head.ref
+    numbered = ref == refs.MAIN_REF or refs.highest_number(store, ref.name, ref.place) == ref.number
+    if not numbered:
+        return None
+    try:
+        opened = read_manifest(store, ref.ulid)
+    except OmnigraphError:
+        return head
+    return None if opened.state.head.closed else Head(ref, opened)
+
+
 def check_intents(store: Store) -> Iterator[Finding]:
     """Records of unfinished operations that cannot be read: they keep others from writing."""
     try:

@@ -39,6 +39,11 @@ class Wholeness:
         """How many files were looked at."""
         return len(self._sound) + len(self.bad) + len(self.versions)
 
+    def renew(self) -> None:
+        """Forget what was there: others have written and cleaned up meanwhile."""
+        for known in (self.versions, self.bad, self._sound, self._listed, self._files):
+            known.clear()
+
     def faults(self, version: Version) -> tuple[Fault, ...]:
         """The files that a version needs and that are missing or cannot be read."""
         if version not in self.versions:

@@ -1,0 +1,102 @@
+"""A check beside writers and a cleanup finds nothing wrong, and graphs of every kind are well."""
+
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph.graph import Graph
+from omnigraph.health import check as checks
+from omnigraph.health.past import Past, read_past
+from tests.health.conftest import again
+from tests.rig.plugin import S3
+
+
+def test_a_branch_that_moves_on_and_is_cleaned_up_meanwhile(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the check began with is gone before it looks at the files."""
+    moves = iter(range(2))
+
+    def late(store: Any, head: Any) -> Past:
+        if next(moves, None) is not None:
+            graph.load({"Person": [{"name": "ada", "age": 99}]}, mode="merge")
+            graph.mutate('update Person set { age: 98 } where name = "bob"')
+            graph.cleanup(keep=1, grace=0, confirm=True)
+        return read_past(store, head)
+
+    monkeypatch.setattr(checks, "read_past", late)
+    found = again(graph).check()
+    assert found.findings == ()
+    assert found.readable["main"] == again(graph).head.id
+
+
+def test_a_branch_that_is_deleted_meanwhile(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(store: Any, head: Any) -> Past:
+        if head.label == "side" and "side" in graph.branches:
+            graph.branches.delete("side")
+            graph.cleanup(keep=1, grace=0, confirm=True)
+        return read_past(store, head)
+
+    monkeypatch.setattr(checks, "read_past", late)
+    found = again(graph).check()
+    assert found.findings == ()
+    assert "side" not in found.readable
+
+
+def test_the_graph_that_must_open_for_ever_is_well(checkout: Path, tmp_path: Path) -> None:
+    with tarfile.open(checkout / "tests/compat/graph-100/graph.tar.gz") as packed:
+        packed.extractall(tmp_path, filter="data")
+    (root,) = {one.parent.parent for one in tmp_path.rglob("__manifest/_versions")}
+    found = omnigraph.open(root, read_only=True).check()
+    # It was made below the rules, with edges that lead nowhere.
+    assert {one.kind for one in found.findings} == {"endpoint"}
+    assert not found.damage
+
+
+def test_every_type_of_value(tmp_path: Path) -> None:
+    schema = """
+    node Thing {
+        a: I64  b: F32  day: Date  at: DateTime
+        text: String?  flag: Bool?  few: [I32]?  raw: Blob?  v: Vector(2)?  e: enum(x, y)?
+        @key(a, day)
+        @unique(b, at)
+    }
+    edge Has: Thing -> Thing { since: Date?  @unique(src, dst) }
+    """
+    graph = omnigraph.init(tmp_path / "g", schema, durability="os")
+    rows = [
+        {
+            "a": n,
+            "b": n / 3,
+            "day": "2024-01-02",
+            "at": "2024-01-02T03:04:05Z",
+            "raw": "base64:AAEC",
+        }
+        for n in range(3)
+    ]
+    graph.load({"Thing": rows}, mode="append")
+    ids = graph.table("Thing").to_table(columns=["id"])["id"].to_pylist()
+    graph.load({"Has": [{"from": ids[0], "to": ids[1]}]}, mode="append")
+    graph.ensure_indices()
+    assert graph.check().findings == ()
+    graph.apply_schema(schema.replace("text: String?", 'word: String? @rename_from("text")'))
+    graph.apply_schema(schema.replace("text: String?", "").replace("flag: Bool?", ""))
+    assert again(graph).check().findings == ()
+    assert again(graph).repair().damage == ()
+
+
+@pytest.mark.full
+def test_on_s3(s3: S3) -> None:
+    graph = omnigraph.init(f"{s3.url}/g", "node P { name: String @key }")
+    graph.load({"P": [{"name": "a"}, {"name": "b"}]}, mode="append")
+    graph.ensure_indices()
+    found = graph.check()
+    assert found.findings == ()
+    assert graph.status().bytes > 0
+    assert graph.repair().damage == ()
+    from omnigraph.health.doctor import examine
+
+    assert all(one.outcome != "error" for one in examine(graph.uri))
