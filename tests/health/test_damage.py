@@ -139,6 +139,12 @@ def test_a_lost_file_that_only_the_past_needs_is_a_warning(graph: Graph) -> None
     assert found.readable["main"] == graph.head.id
 
 
+@pytest.mark.parametrize("spoil", [lose, empty])
+def test_a_quick_look_sees_what_a_listing_shows(graph: Graph, spoil: Spoil) -> None:
+    spoil(data_file(graph))
+    assert not look(graph, quick=True)
+
+
 def test_a_lost_index_is_named(graph: Graph) -> None:
     entry = graph.snapshot.tables[PERSON]
     places = version_files(graph._store, entry.location, entry.lance_version).places

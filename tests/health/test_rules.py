@@ -1,5 +1,6 @@
 """Rows that break a rule of the schema, smuggled in past the rules: each is found and named."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -7,8 +8,12 @@ import pytest
 
 from omnigraph.graph import Graph
 from omnigraph.health import check as checks
+from omnigraph.health.check import check_graph
+from omnigraph.history.manifest import read_manifest, swap_state
 from omnigraph.history.plan import PublishPlan, WriteTxn
 from omnigraph.history.publish import publish
+from omnigraph.history.state import State
+from omnigraph.storage.store import open_store
 from tests.health.conftest import again, smuggle
 
 PERSON, KNOWS = "node:Person", "edge:Knows"
@@ -69,6 +74,35 @@ def test_rows_and_field_ids_are_compared_with_the_state(graph: Graph) -> None:
     (told,) = again(graph).check().findings
     assert told.kind == "count"
     assert "and there are 3" in told.reason
+
+
+FORGED: list[tuple[Callable[[State], State], str]] = [
+    (lambda s: replace(s, tail=(*s.tail, s.tail[-1])), "is in the log twice"),
+    (lambda s: replace(s, tail=(*s.tail[:2], *s.tail[3:])), "which is not there"),
+    (lambda s: replace(s, head=replace(s.head, commit_id="0" * 26)), "is not in the log"),
+    (
+        lambda s: replace(s, tables={**s.tables, PERSON: replace(s.tables[PERSON], version=0)}),
+        "",  # numbers are for people
+    ),
+    (
+        lambda s: replace(
+            s, tables={**s.tables, PERSON: replace(s.tables[PERSON], lance_version=1, rows=0)}
+        ),
+        "the state does not name node:Person as the log does",
+    ),
+]
+
+
+@pytest.mark.parametrize(("forge", "why"), FORGED)
+def test_a_state_that_contradicts_its_log(
+    graph: Graph, forge: Callable[[State], State], why: str
+) -> None:
+    opened = read_manifest(graph._store)
+    swap_state(graph._store, opened, forge(opened.state))
+    found = check_graph(open_store(graph.uri), quick=True)
+    told = [(one.kind, one.branch) for one in found.findings]
+    assert told == ([("log", "main")] if why else [])
+    assert all(why in one.reason for one in found.findings)
 
 
 def test_many_findings_are_counted(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
