@@ -96,8 +96,8 @@ class Keeping(Writing):
 
     def pending_indices(self) -> list[tuple[str, str, str]]:
         """Indexes that the schema asks for and that are not built: (table, property, reason)."""
-        from omnigraph.engine.tend import pending_indexes
         from omnigraph.rules.check import type_named
+        from omnigraph.rules.indexed import pending_indexes
 
         shown = self._newest()
         catalog = shown.schema.ir.catalog

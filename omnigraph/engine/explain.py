@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
+import pyarrow.compute as pc
+
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.query.print_plan import operator_text, value_text
+from omnigraph.storage.index import used_by
 from omnigraph.values.coerce import Mode
 
 from .context import Context, Measured
@@ -20,6 +23,7 @@ from .estimate import estimate
 from .limits import Limits
 from .physical import Alone, FoldScan, Forget, KeyScan, Linked, Weigh
 from .run import bind, execute, start
+from .scan import split
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,8 @@ def _lines(context: Context, what: plan.ReadPlan) -> Iterator[Line]:
         inner = 1.0 if depth and (not lines or lines[-1].depth < depth) else rows
         rows = estimate(context, operator, inner)
         seen = (context.trace or {}).get(id(operator))
-        lines.append(Line(depth, _text(operator), round(rows), seen))
+        text = _text(operator) + _index_text(context, operator)
+        lines.append(Line(depth, text, round(rows), seen))
     yield from lines
     yield from (Line(0, text, round(rows)) for text in _tail(what))
 
@@ -127,6 +132,26 @@ def _text(operator: Any) -> str:
         case Weigh():
             return f"count only: {operator_text(operator.walk)}"
     return operator_text(operator)
+
+
+def _index_text(context: Context, operator: Any) -> str:
+    """Which indexes find the rows of a scan, as far as its values are known."""
+    try:
+        asked = list(_asked(context, operator))
+    except KeyError:  # a parameter without a value: it is not run
+        return ""
+    names = {name: None for table, where in asked for name in used_by(table, where)}
+    return f" (index {', '.join(names)})" if names else ""
+
+
+def _asked(context: Context, operator: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(operator, KeyScan):
+        yield context.table(f"node:{operator.scan.type_name}"), pc.field("id") == "any"
+    if isinstance(operator, plan.NodeScan):
+        for name in operator.implementers or (operator.type_name,):
+            pushed, _ = split(context, f"node:{name}", operator.filters)
+            if pushed is not None:
+                yield context.table(f"node:{name}"), pushed
 
 
 def _tail(what: plan.ReadPlan) -> Iterator[str]:

@@ -17,13 +17,13 @@ from omnigraph.history.publish import publish
 from omnigraph.history.schemas import read_schema
 from omnigraph.history.upkeep import FIRST, in_smaller_bites
 from omnigraph.rules.check import type_named
-from omnigraph.rules.indexed import indexed_columns
+from omnigraph.rules.indexed import indexed_columns, pending_indexes
 from omnigraph.storage.compact import stage_rewrite
 from omnigraph.storage.fragments import fragment_ids
 from omnigraph.storage.index import stage_indexes
 from omnigraph.storage.table import Staged, Table, commit, open_table
 
-from .tend import MAINTENANCE, ensure_indices, pending_indexes
+from .tend import MAINTENANCE, ensure_indices
 
 _DELETED = 0.1  # the share of deleted rows from which a fragment is written anew
 
@@ -126,7 +126,7 @@ def _tended(txn: WriteTxn, key: str, table: Table) -> Table:
     return commit(txn.store, table, indexed) if indexed is not None else table
 
 
-def _columns(txn: WriteTxn, key: str) -> list[str]:
+def _columns(txn: WriteTxn, key: str) -> dict[str, str]:
     catalog = read_schema(txn.store, txn.base.state.schema).ir.catalog
     return indexed_columns(type_named(catalog, key))
 

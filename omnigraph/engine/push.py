@@ -30,14 +30,15 @@ def push(schema: pa.Schema, predicate: plan.Predicate, constant: Constants) -> A
     match predicate:
         case plan.Compare():
             return _compare(schema, predicate, constant)
+        case plan.TextTest():
+            return _text_test(schema, predicate, constant)
         case plan.InList():
             return _in_list(schema, predicate, constant)
         case plan.IsNull():
             return _is_null(schema, predicate)
-        case plan.And():
-            return _all(and_, [push(schema, one, constant) for one in predicate.items])
-        case plan.Or():
-            return _all(or_, [push(schema, one, constant) for one in predicate.items])
+        case plan.And() | plan.Or():
+            join = and_ if isinstance(predicate, plan.And) else or_
+            return _all(join, [push(schema, one, constant) for one in predicate.items])
     return None
 
 
@@ -88,6 +89,18 @@ def _float_test(field: pa.Field, settled: Settled) -> Any | None:
     if settled.operator in ("<", "<="):
         return found & _expression(field, Settled(">=", -math.inf))
     return found
+
+
+def _text_test(schema: pa.Schema, test: plan.TextTest, constant: Constants) -> Any | None:
+    """Prefixes and parts of texts, which an index can find."""
+    field = _field(schema, test.left)
+    if field is None or not pa.types.is_string(field.type) or not is_constant(test.right):
+        return None
+    needle = constant(test.right)
+    if needle is None:
+        return pc.scalar(False)
+    find = {"starts_with": pc.starts_with, "string_contains": pc.match_substring}.get(test.operator)
+    return find(pc.field(field.name), needle) if find is not None else None
 
 
 def _in_list(schema: pa.Schema, test: plan.InList, constant: Constants) -> Any | None:

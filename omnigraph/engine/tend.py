@@ -12,7 +12,6 @@ from omnigraph.history.line import Line
 from omnigraph.history.plan import PublishPlan, Signature, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.history.schemas import read_schema
-from omnigraph.lang.schema.catalog import Edge, Index, Node
 from omnigraph.rules.check import type_named
 from omnigraph.rules.indexed import indexed_columns
 from omnigraph.storage.index import stage_indexes
@@ -41,16 +40,6 @@ def ensure_indices(
 
     signature = signature or Signature()
     return publish(line, prepare, replace(signature, actor=signature.actor or MAINTENANCE))
-
-
-def pending_indexes(one: Node | Edge) -> list[tuple[str, str]]:
-    """The indexes that the schema asks for and that are not built: (property, reason)."""
-    found = []
-    for rule in (rule for rule in one.constraints if isinstance(rule, Index)):
-        kind = dict(rule.options).get("kind", "btree")
-        reason = f"indexes of kind {kind} are not built; a scan answers instead"
-        found += [(name, reason) for name in rule.columns if kind != "btree"]
-    return found
 
 
 def _stage(

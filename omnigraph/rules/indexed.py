@@ -1,20 +1,50 @@
-"""Which columns of a type get an index, by what the schema says of it. Builds none."""
+"""Which columns of a type get an index, of which kind, by what the schema says. Builds none."""
+
+from collections.abc import Iterator
 
 from omnigraph.lang.schema.catalog import Edge, Index, Key, Node, Unique
 from omnigraph.values import ScalarType
 
+_ORDERED = ("btree", "bitmap")  # one of them answers for both
 
-def indexed_columns(one: Node | Edge) -> list[str]:
-    """The columns of a type that get an index: ids, ends, and single values of its constraints."""
-    names = {"id": None} | (dict.fromkeys(("src", "dst")) if isinstance(one, Edge) else {})
+
+def indexed_columns(one: Node | Edge) -> dict[str, str]:
+    """The columns of a type that get an index, and its kind: `BTREE`, or `NGRAM` for texts.
+
+    These are ids, ends, and single values of constraints. Storage uses one index per column, and
+    one that finds equal values comes first.
+    """
+    ends = ("src", "dst") if isinstance(one, Edge) else ()
+    found = dict.fromkeys(("id", *ends), "BTREE")
     for rule in one.constraints:
-        if isinstance(rule, Key | Unique) or (isinstance(rule, Index) and _is_btree(rule)):
-            names |= dict.fromkeys(name for name in rule.columns if _is_single(one, name))
-    return list(names)
+        if isinstance(rule, Key | Unique) or (isinstance(rule, Index) and _kind(rule) in _ORDERED):
+            found |= dict.fromkeys((n for n in rule.columns if _is_single(one, n)), "BTREE")
+    for rule in _of_kind(one, "ngram"):
+        found = dict.fromkeys((n for n in rule.columns if _is_single(one, n)), "NGRAM") | found
+    return found
 
 
-def _is_btree(rule: Index) -> bool:
-    return dict(rule.options).get("kind", "btree") == "btree"
+def pending_indexes(one: Node | Edge) -> list[tuple[str, str]]:
+    """The indexes that the schema asks for and that are not built: (property, reason)."""
+    built = indexed_columns(one)
+    found = [
+        (name, f"{kind} needs no index yet: every search reads all rows, and is exact")
+        for kind in ("fulltext", "vector")
+        for rule in _of_kind(one, kind)
+        for name in rule.columns
+    ]
+    taken = "ngram: the column has an index for equal values, and storage uses one per column"
+    asked = [name for rule in _of_kind(one, "ngram") for name in rule.columns]
+    return found + [(name, taken) for name in asked if built.get(name) == "BTREE"]
+
+
+def _of_kind(one: Node | Edge, kind: str) -> Iterator[Index]:
+    every = (rule for rule in one.constraints if isinstance(rule, Index))
+    return (rule for rule in every if _kind(rule) == kind)
+
+
+def _kind(rule: Index) -> str:
+    return dict(rule.options).get("kind", "btree")
 
 
 def _is_single(one: Node | Edge, name: str) -> bool:

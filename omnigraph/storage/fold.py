@@ -6,7 +6,7 @@ fifteen times. A write can always do without, and what is larger than a write sh
 to `optimize`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,10 +23,10 @@ INDEXED = 512  # rows of a fragment that is worth an index
 _FRESH = 4  # fragments at the end: so many writes after a fold look for its index
 
 
-def tidied(store: Store, table: Table, staged: Staged, columns: Iterable[str]) -> Staged:
+def tidied(store: Store, table: Table, staged: Staged, columns: Mapping[str, str]) -> Staged:
     """The change, with upkeep of its table before it when that is due.
 
-    `columns` are those that have an index, or shall get one.
+    `columns` are those that have an index, or shall get one, with its kind.
     """
     touched = {one.fragment for one in staged.touched}
     every = [one for one in table.dataset.get_fragments() if one.fragment_id not in touched]
@@ -43,7 +43,7 @@ def _folded(store: Store, table: Table, every: Sequence[Any]) -> Staged | None:
 
 
 def _indexed(
-    store: Store, table: Table, every: Sequence[Any], columns: Iterable[str]
+    store: Store, table: Table, every: Sequence[Any], columns: Mapping[str, str]
 ) -> Staged | None:
     recent = every[-_FRESH:]
     folded = [one.fragment_id for one in recent if INDEXED <= one.physical_rows <= 2 * LARGEST]

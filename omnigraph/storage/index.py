@@ -1,10 +1,12 @@
-"""BTREE indexes of a table: which are there, what they cover, more of them as a staged change.
+"""Indexes of single columns: which are there, what they cover, more of them as a staged change.
 
-An index is a set of segments, each over some fragments; what none covers is scanned, so an answer
+BTREE for equality, ranges and prefixes, NGRAM for parts of texts; storage uses one per column. An
+index is a set of segments, each over some fragments; what none covers is scanned, so an answer
 never depends on coverage. Segments are built for whole fragments and never edited.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,6 +17,7 @@ from .store import Store
 from .table import Staged, Table, field_digest, mark_of
 
 _SEGMENTS = 8  # of one index; then they become one
+_KINDS = {"BTree": "BTREE", "NGram": "NGRAM"}
 
 
 def covered(table: Table) -> dict[str, frozenset[int]]:
@@ -26,46 +29,62 @@ def covered(table: Table) -> dict[str, frozenset[int]]:
     return found
 
 
+def kinds_of(table: Table) -> dict[str, str]:
+    """The kind of the index of each column that has one."""
+    return {one.field_names[0]: _KINDS[one.index_type] for one in _indexes(table)}
+
+
+def used_by(table: Table, where: Any) -> list[str]:
+    """The names of the indexes that a scan with this filter asks."""
+    text: str = table.dataset.scanner(columns=["id"], filter=where).explain_plan()
+    return list(dict.fromkeys(re.findall(r"\]@(\w+)\(", text)))
+
+
 def _indexes(table: Table) -> list[Any]:
     every = table.dataset.describe_indices()
-    return [one for one in every if one.index_type == "BTree" and len(one.field_names) == 1]
+    return [one for one in every if one.index_type in _KINDS and len(one.field_names) == 1]
 
 
 def stage_indexes(
-    store: Store, table: Table, columns: Iterable[str], *, anew: bool = False
+    store: Store, table: Table, columns: Mapping[str, str], *, anew: bool = False
 ) -> Staged | None:
-    """Indexes for these columns over every fragment that is not covered; None if all are.
+    """Indexes of these kinds over every fragment that is not covered; None if all are.
 
-    `anew` builds them over all fragments, in the place of those that are there.
+    `anew` builds them over all fragments, in the place of those that are there. So does a column
+    whose index is of another kind.
     """
     present = [one.fragment_id for one in table.dataset.get_fragments()]
-    known = covered(table)
+    known, kinds = covered(table), kinds_of(table)
     new: list[Index] = []
     old: list[Index] = []
-    for column in columns:
-        left = [one for one in present if anew or one not in known.get(column, frozenset())]
+    for column, kind in columns.items():
+        other = anew or kinds.get(column, kind) != kind
+        left = [one for one in present if other or one not in known.get(column, frozenset())]
         if not left:
             continue
         segments = _segments(table, column)
-        together = anew or len(segments) >= _SEGMENTS
-        new.append(_build(store, table, column, present if together else left))
+        together = other or len(segments) >= _SEGMENTS
+        new.append(_build(store, table, column, kind, present if together else left))
         old += segments if together else []
     return _created(table, new, old) if new else None
 
 
 def extended(
-    store: Store, table: Table, columns: Iterable[str], fragments: Sequence[int]
+    store: Store, table: Table, columns: Mapping[str, str], fragments: Sequence[int]
 ) -> Staged | None:
-    """Indexes for these columns over those of these fragments that are not covered.
+    """Indexes of these kinds over those of these fragments that are not covered.
 
-    Segments of which no fragment is left go. Whatever else there is stays uncovered.
+    Segments of which no fragment is left go. Whatever else there is stays uncovered, and a column
+    whose index is of another kind is left alone.
     """
-    known, new, old = covered(table), list[Index](), list[Index]()
+    known, kinds = covered(table), kinds_of(table)
+    new: list[Index] = []
+    old: list[Index] = []
     present = {one.fragment_id for one in table.dataset.get_fragments()}
-    for column in columns:
+    for column, kind in columns.items():
         left = [one for one in fragments if one not in known.get(column, frozenset())]
-        if left:
-            new.append(_build(store, table, column, left))
+        if left and kinds.get(column, kind) == kind:
+            new.append(_build(store, table, column, kind, left))
             old += [one for one in _segments(table, column) if present.isdisjoint(one.fragment_ids)]
     return _created(table, new, old) if new else None
 
@@ -82,12 +101,12 @@ def _created(table: Table, new: Sequence[Index], old: Sequence[Index]) -> Staged
     )
 
 
-def _build(store: Store, table: Table, column: str, fragments: Sequence[int]) -> Index:
+def _build(store: Store, table: Table, column: str, kind: str, fragments: Sequence[int]) -> Index:
     build = partial(
         table.dataset.create_index_uncommitted,
         column,
-        "BTREE",
-        name=_name(table, column),
+        kind,
+        name=_name(table, column, kind),
         fragment_ids=list(fragments),
         replace=True,
     )
@@ -95,11 +114,12 @@ def _build(store: Store, table: Table, column: str, fragments: Sequence[int]) ->
     return made
 
 
-def _name(table: Table, column: str) -> str:
+def _name(table: Table, column: str, kind: str) -> str:
     """What the index of a column is called; one of a column with another name now keeps its own."""
-    own = next((one.name for one in _indexes(table) if one.field_names == [column]), None)
+    same = (one for one in _indexes(table) if one.field_names == [column])
+    own = next((one.name for one in same if _KINDS[one.index_type] == kind), None)
     taken = {one.name for one in table.dataset.describe_indices()}
-    plain = f"{column}_btree"
+    plain = f"{column}_{kind.lower()}"
     number = next(f.id() for f in table.dataset.lance_schema.fields() if f.name() == column)
     return own or (plain if plain not in taken else f"{plain}_{number}")
 

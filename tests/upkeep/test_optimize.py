@@ -142,6 +142,14 @@ def test_writers_are_never_undone(number: int) -> None:
         assert (sizes(graph), uncovered(graph)) == ([6], 0)
 
 
+def test_of_two_at_once_one_has_nothing_left_to_do() -> None:
+    with new_graph(SCHEMA) as graph:
+        filled(graph)
+        with before_effect(graph, 7, elsewhere(graph).optimize):
+            assert not graph.optimize()
+        assert sizes(graph.refresh()) == [6]
+
+
 def test_it_comes_through_beside_a_writer_that_never_stops() -> None:
     with new_graph(SCHEMA) as graph:
         filled(graph)

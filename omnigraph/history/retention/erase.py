@@ -12,7 +12,7 @@ from omnigraph.history.plan import PublishPlan, Signature, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.history.upkeep import in_smaller_bites
 from omnigraph.storage.compact import stage_rewrite
-from omnigraph.storage.index import covered, stage_indexes
+from omnigraph.storage.index import kinds_of, stage_indexes
 from omnigraph.storage.store import Store
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _index(line: Line) -> bool:
         found: dict[str, Staged] = {}
         for key in sorted(txn.base.state.tables):
             table = txn.table(key)
-            columns = list(covered(table))
+            columns = kinds_of(table)
             staged = stage_indexes(txn.store, table, columns, anew=True) if columns else None
             found |= {key: staged} if staged is not None else {}
         return PublishPlan("optimize", found, maintenance=True) if found else None
