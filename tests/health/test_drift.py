@@ -152,6 +152,23 @@ def test_appended_rows_are_taken_over_once(graph: Graph, did: Foreign) -> None:
     assert names(graph) == sorted([*expected, "zoe"])
 
 
+def test_writes_go_on_beside_maintenance_of_others(graph: Graph) -> None:
+    index(graph)
+    assert one(graph.repair(confirm=True)).action == "no_effect"
+    graph.mutate('update Person set { age: 40 } where name = "ada"')
+    append(graph)
+    graph.repair(confirm=True, force=True)
+    foreign_append(graph, "Person", {**EVE, "id": "fay", "name": "fay"})
+    graph.repair(confirm=True, force=True)
+    head(graph, "Person").optimize.compact_files()
+    told = one(graph.repair(confirm=True))
+    assert (told.classification, told.action) == ("rebased", "no_op")
+    assert told.operations == ("ReserveFragments", "Rewrite")
+    graph.mutate('delete Person where name = "eve"')
+    assert names(graph) == ["ada", "bob", "cid", "fay"]
+    assert one(graph.repair(confirm=True, force=True)).action == "no_op", "it stays deleted"
+
+
 def test_nodes_and_edges_are_judged_together(graph: Graph) -> None:
     append(graph)
     foreign_append(graph, "Knows", {"id": "k1", "src": "eve", "dst": "ada"})
