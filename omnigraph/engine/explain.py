@@ -21,9 +21,12 @@ from omnigraph.values.coerce import Mode
 from .context import Context, Measured
 from .estimate import estimate
 from .limits import Limits
+from .neighbours import may_probe
 from .physical import Alone, FoldScan, Forget, KeyScan, Linked, Weigh
 from .run import bind, execute, start
 from .scan import split
+
+_NEAR = {"out": ("src",), "in": ("dst",), "both": ("src", "dst")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,7 @@ def _text(operator: Any) -> str:
 
 
 def _index_text(context: Context, operator: Any) -> str:
-    """Which indexes find the rows of a scan, as far as its values are known."""
+    """Which indexes find the rows of a scan or of a walk from a few rows, as far as is known."""
     try:
         asked = list(_asked(context, operator))
     except KeyError:  # a parameter without a value: it is not run
@@ -152,6 +155,11 @@ def _asked(context: Context, operator: Any) -> Iterator[tuple[Any, Any]]:
             pushed, _ = split(context, f"node:{name}", operator.filters)
             if pushed is not None:
                 yield context.table(f"node:{name}"), pushed
+    if isinstance(operator, plan.Expand):
+        for step in operator.steps:
+            near = _NEAR[step.direction] if may_probe(context, step.edge_type) else ()
+            for name in near:
+                yield context.table(f"edge:{step.edge_type}"), pc.field(name).isin(["any"])
 
 
 def _tail(what: plan.ReadPlan) -> Iterator[str]:

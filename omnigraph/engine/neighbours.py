@@ -66,6 +66,15 @@ def _chosen(
     )
 
 
+def may_probe(context: Context, edge_type: str) -> bool:
+    """Whether a walk from a few rows asks the index of ends, since no lists are in memory."""
+    wanted = mode()
+    if wanted is not None:
+        return wanted == "indexed"
+    held = caches_of(context).memory.get(way_of(context, edge_type).key)
+    return held is None and context.count(f"edge:{edge_type}") > LEAST
+
+
 def way_of(context: Context, edge_type: str, *, bags: bool = False) -> Way:
     """The tables of an edge type in the snapshot of an execution."""
     edge = context.catalog.edge(edge_type)

@@ -138,8 +138,18 @@ def test_explain_names_the_index(indexed: Graph, condition: str, index: str | No
 def indexed() -> Iterator[Graph]:
     chance = random.Random(0)
     with new_graph(SCHEMA, {"T": [record(chance, n) for n in range(40)]}) as graph:
+        graph.connect_nodes("E", [(f"k{n}", f"k{n + 1}") for n in range(20)])
         graph.ensure_indices()
         yield graph
+
+
+def test_explain_names_the_index_of_ends(indexed: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    walk = 'match { $a: T { k: "k1" }  $a e $b } return { $b.k }'
+    assert "src_btree" not in str(indexed.explain(walk)), "so few edges are read whole"
+    monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", "indexed")
+    assert "(index src_btree)" in str(indexed.explain(walk))
+    monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", "csr")
+    assert "src_btree" not in str(indexed.explain(walk))
 
 
 def test_what_is_not_built_is_told(indexed: Graph) -> None:
