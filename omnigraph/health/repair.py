@@ -38,6 +38,8 @@ from .finding import Finding
 from .heads import read_heads
 
 ACTOR = "omnigraph:repair:force"
+_REFUSED = "breaks_rules"
+_HURT = "files of the branch are missing or damaged: restore them first"
 Action = Literal["no_op", "no_effect", "preview", "refused", "forced"]
 
 
@@ -115,7 +117,11 @@ def repair_graph(
     if line is None:
         return Repair(not confirm, (), damage=seen.damage, readable=seen.readable)
     found = list(_found(line, store))
-    commit, errors = _rebase(line, forced=force) if confirm else (None, {})
+    hurt = any(one.severity == "error" and one.branch == line.name for one in seen.damage)
+    if hurt:
+        commit, errors = None, {one.key: _HURT for one in found}
+    else:
+        commit, errors = _rebase(line, forced=force) if confirm else (None, {})
     taken = rebased_versions([commit]) if commit is not None else {}
     rows = tuple(_row(one, confirm, force, taken, errors) for one in found)
     _leave_audit(line)
@@ -171,8 +177,10 @@ def _row(
     drift = one.drift
     done = drift.location in taken
     action, skipped = _action(one, confirm, force)
-    if skipped == "breaks_rules" and one.key not in errors:
+    if skipped == _REFUSED and one.key not in errors:
         action, skipped = "no_effect", None  # nothing was in what was appended
+    if skipped == _REFUSED and errors.get(one.key) == _HURT:
+        skipped = "damaged"
     return DatasetRepair(
         one.key,
         drift.classification,
@@ -182,7 +190,7 @@ def _row(
         drift.head,
         done,
         None if done else skipped,
-        errors.get(one.key) or drift.error,
+        drift.error or (errors.get(one.key) if action == "refused" else None),
     )
 
 
@@ -198,7 +206,7 @@ def _action(one: _Table, confirm: bool, force: bool) -> tuple[Action, str | None
     if not confirm:
         return "preview", "needs_confirm"
     if kind == "appended":
-        return "refused", "needs_force" if not force else "breaks_rules"
+        return "refused", "needs_force" if not force else _REFUSED
     return "refused", "not_only_appended_rows"
 
 

@@ -235,12 +235,15 @@ def test_a_table_that_foreign_tools_cleaned_away(graph: Graph) -> None:
     graph.untag("v1")
     foreign_append(graph, "Person", {"id": "eve", "name": "eve"})
     head(graph, "Person").cleanup_old_versions(timedelta(0), delete_unverified=True)
-    lost = [Path(one) for one in [path_of(graph, "Person")] if Path(one).exists()]
-    assert lost
     found = look(graph)
     assert ("drift", PERSON) in [(one.kind, one.type_key) for one in found.findings]
-    assert {one.type_key for one in found.damage} <= {PERSON}
-    assert bool(found) == (not found.damage)
+    assert {one.type_key for one in found.damage} == {PERSON}
+    assert any("it is missing" in one.reason for one in found.damage)
+    assert found.readable["main"] != graph.head.id
+    told = graph.repair(confirm=True, force=True)
+    assert told.damage, "what is lost is told beside what was appended"
+    (row,) = told.refused
+    assert (row.type_key, row.skipped, row.committed) == (PERSON, "damaged", False)
 
 
 def test_a_whole_directory_that_is_gone(graph: Graph) -> None:
