@@ -41,7 +41,8 @@ _PATTERN = frozenset("*?[")
 class Input:
     """One file, with the type of its rows where the rows do not say it themselves.
 
-    `options` are the settings with which it is reached, which a task does not know by itself.
+    `options` are the settings with which it is reached, `folder` is where a relative path starts:
+    a task knows neither by itself.
     """
 
     path: str
@@ -50,6 +51,7 @@ class Input:
     names: Mapping[str, str] = field(default_factory=dict)
     size: int = 0
     options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    folder: str = field(default_factory=os.getcwd, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +234,7 @@ def open_input(one: Input) -> IO[bytes]:
             name = one.path.removeprefix("s3://")
             opened: IO[bytes] = s3_system(one.options).open_input_file(name)
             return opened
-        return open(one.path, "rb")  # noqa: PTH123 - closed by the caller
+        return Path(one.folder, one.path).open("rb")
 
 
 def blocks_of_piece(piece: Piece, longest: int) -> Iterator[bytes]:

@@ -4,6 +4,7 @@ master and two workers, and behind Spark Connect.
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from omnigraph.pipeline.sources import find_inputs, open_input
 from tests.pipeline.cluster_cases import CASES, Site
 from tests.pipeline.cluster_rig import CHECKOUT, cluster
 
@@ -20,6 +22,19 @@ KINDS = ("local-cluster", "standalone", "connect")
 @pytest.mark.parametrize("case", CASES)
 def test_local(spark: Any, tmp_path: Path, case: str) -> None:
     CASES[case](Site(spark, tmp_path, retries=False))
+
+
+def test_an_input_is_found_from_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Executors have folders of their own."""
+    (tmp_path / "in.ndjson").write_text("{}\n")
+    monkeypatch.chdir(tmp_path)
+    (one,) = find_inputs("in.ndjson")
+    monkeypatch.chdir("/")
+    assert one.path == "in.ndjson"
+    with open_input(pickle.loads(pickle.dumps(one))) as file:
+        assert file.read() == b"{}\n"
 
 
 def outcomes(kind: str, folder: Path, *cases: str) -> tuple[dict[str, str | None], str]:
