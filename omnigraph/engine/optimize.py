@@ -5,7 +5,7 @@ made is dropped, small pieces are put together instead, and indexes follow in a 
 a writer never waits for any of it, and is never made to fail.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from omnigraph.history.schemas import read_schema
 from omnigraph.history.upkeep import FIRST, in_smaller_bites
 from omnigraph.rules.check import type_named
 from omnigraph.rules.indexed import indexed_columns, pending_indexes
-from omnigraph.storage.compact import stage_rewrite
+from omnigraph.storage.compact import bound_by, stage_rewrite
 from omnigraph.storage.fragments import fragment_ids
 from omnigraph.storage.index import stage_indexes
 from omnigraph.storage.table import Staged, Table, commit, open_table
@@ -119,11 +119,22 @@ def _tended(txn: WriteTxn, key: str, table: Table) -> Table:
     """The table put together and covered, as versions that nobody names yet."""
     if not txn.base.state.tables[key].rows and not fragment_ids(table):
         return table
+    columns = _columns(txn, key)
+    table = _bound_alike(txn, table, columns)
     rewritten = stage_rewrite(txn.store, table, deletions=_DELETED)
     if rewritten is not None:
         table = commit(txn.store, table, rewritten)
-    indexed = stage_indexes(txn.store, table, _columns(txn, key))
+    indexed = stage_indexes(txn.store, table, columns)
     return commit(txn.store, table, indexed) if indexed is not None else table
+
+
+def _bound_alike(txn: WriteTxn, table: Table, columns: Mapping[str, str]) -> Table:
+    """Indexes that follow fragments hold all of them first, so that all can be put together."""
+    following = {name: kind for name, kind in columns.items() if kind != "BTREE"}
+    if len({*map(bound_by(table).get, fragment_ids(table))}) < 2:
+        return table
+    staged = stage_indexes(txn.store, table, following, anew=True)
+    return commit(txn.store, table, staged) if staged is not None else table
 
 
 def _columns(txn: WriteTxn, key: str) -> dict[str, str]:

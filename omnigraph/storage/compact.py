@@ -30,43 +30,72 @@ def stage_rewrite(
     in the way of others, and chance finds a place that nobody changes just now. A fragment of which
     more than the share `deletions` is deleted is written anew even alone.
     """
-    from lance.optimize import Compaction
-
-    options: Any = {
-        "materialize_deletions_threshold": deletions,
-        "target_rows_per_fragment": target_rows,
-    }
-    tasks = Compaction.plan(table.dataset, options).tasks
-    if not tasks:
+    runs = _runs(table, target_rows, deletions)
+    if not runs:
         return None
-    return _rewritten(store, table, tasks if at_most is None else [_some(tasks[0], at_most)])
+    if at_most is not None:
+        runs = [_some(runs[int(ids.random_fraction() * len(runs))], at_most)]
+    return _rewritten(store, table, [_task(table, one, target_rows) for one in runs])
 
 
 def stage_joined(store: Store, table: Table, fragments: Sequence[Any]) -> Staged:
     """Exactly these fragments, in their order, put together as one; content unchanged."""
-    from lance.optimize import Compaction
+    return _rewritten(store, table, [_task(table, fragments, 1 << 30)])
 
-    # Only for its form: which fragments it would choose itself does not matter.
+
+def _runs(table: Table, target_rows: int, deletions: float) -> list[list[Any]]:
+    """Neighbours that are small or have holes.
+
+    Lance's own plan keeps apart what other segments of BTREE indexes cover: a table that was
+    indexed often would stay as it is.
+    """
+    runs: list[list[Any]] = [[]]
+    held = bound_by(table)
+    for one in table.dataset.get_fragments():
+        if runs[-1] and held.get(one.fragment_id) != held.get(runs[-1][-1].fragment_id):
+            runs.append([])
+        if one.physical_rows < target_rows or _holes(one) > deletions:
+            runs[-1].append(one)
+        elif runs[-1]:
+            runs.append([])
+    return [run for run in runs if len(run) > 1 or (run and _holes(run[0]) > deletions)]
+
+
+def bound_by(table: Table) -> dict[int, frozenset[str]]:
+    """The segments of indexes that follow a fragment when it is rewritten, by fragment.
+
+    That are all but BTREE indexes. What is put together must be held by the same of them.
+    """
+    found: dict[int, frozenset[str]] = {}
+    for one in table.dataset.describe_indices():
+        for segment in one.segments if one.index_type != "BTree" else ():
+            for number in segment.fragment_ids:
+                found[number] = found.get(number, frozenset()) | {str(segment.uuid)}
+    return found
+
+
+def _holes(fragment: Any) -> float:
+    gone = fragment.metadata.deletion_file
+    return gone.num_deleted_rows / fragment.physical_rows if gone is not None else 0.0
+
+
+def _some(run: list[Any], count: int) -> list[Any]:
+    start = int(ids.random_fraction() * max(1, len(run) - count + 1))
+    return run[start : start + count]
+
+
+def _task(table: Table, fragments: Sequence[Any], target_rows: int) -> Any:
+    from lance.optimize import Compaction, CompactionTask
+
     options: Any = {
         "materialize_deletions_threshold": 0.0,
-        "target_rows_per_fragment": 1 << 30,
+        "target_rows_per_fragment": target_rows,
     }
-    plan = Compaction.plan(table.dataset, options)
-    chosen = [one.metadata.to_json() for one in fragments]
-    return _rewritten(store, table, [_of(plan.tasks[0], chosen)])
-
-
-def _some(task: Any, count: int) -> Any:
-    every = json.loads(task.json())["task"]["fragments"]
-    start = int(ids.random_fraction() * max(1, len(every) - count + 1))
-    return _of(task, every[start : start + count])
-
-
-def _of(task: Any, fragments: Sequence[Any]) -> Any:
-    from lance.optimize import CompactionTask
-
-    facts = json.loads(task.json())
-    facts["task"]["fragments"] = list(fragments)
+    # Only for its form, with all options: what it would choose itself does not matter.
+    planned: Any = Compaction.plan(table.dataset, options)
+    facts = json.loads(planned.json())
+    del facts["tasks"]
+    facts["task"] = {"fragments": [one.metadata.to_json() for one in fragments]}
     untyped: Any = CompactionTask  # its types leave this method out
     return untyped.from_json(json.dumps(facts))
 

@@ -89,6 +89,32 @@ def test_a_version_does_not_grow_with_the_rows(eager: None) -> None:
         assert all(len(str(one["created_at_version_meta"])) < 100 for one in folded)
 
 
+def test_fragments_that_other_indexes_cover_are_folded_too(eager: None) -> None:
+    with new_graph(SCHEMA) as graph:
+        for n in range(12):
+            graph.insert("P", {"k": f"k{n}", "n": n})
+            graph.ensure_indices()
+        assert [n for _, n in stored(graph).values()] == list(range(12))
+        assert len(sizes(graph)) < 8
+        graph.optimize()
+        assert (sizes(graph), uncovered(graph)) == ([12], 0)
+
+
+def test_parts_of_texts_are_found_while_their_index_is_behind(eager: None) -> None:
+    schema = "node P { k: String @key  n: I64?  w: String?  @index(w, kind=ngram) }"
+    with new_graph(schema) as graph:
+        for n in range(40):
+            graph.insert("P", {"k": f"k{n}", "n": n, "w": f"word{n % 7} text"})
+            if n % 9 == 3:
+                graph.ensure_indices()
+            found = graph.table("P").to_table(filter="contains(w, 'word3')", columns=["n"])
+            assert sorted(found["n"].to_pylist()) == list(range(3, n + 1, 7))
+        graph.optimize()
+        assert (sizes(graph), uncovered(graph)) == ([40], 0)
+        found = graph.table("P").to_table(filter="contains(w, 'word3')", columns=["n"])
+        assert sorted(found["n"].to_pylist()) == list(range(3, 40, 7))
+
+
 def test_a_commit_that_folds_differs_by_its_own_row(eager: None) -> None:
     with new_graph(SCHEMA) as graph:
         heads: list[Any] = [graph.snapshot.commit_id]

@@ -113,6 +113,14 @@ def test_deleted_rows_are_written_away() -> None:
         assert (one.physical_rows, one.metadata.deletion_file) == (10, None)
 
 
+def test_a_few_deleted_rows_are_left_alone() -> None:
+    with new_graph(SCHEMA, {"P": [{"k": f"k{n}", "n": n} for n in range(40)]}) as graph:
+        graph.ensure_indices()
+        graph.delete("P", where="n < 2")
+        assert not graph.optimize()
+        assert len(stored(graph)) == 38
+
+
 def test_a_handle_from_before_may_still_update() -> None:
     with new_graph(SCHEMA) as graph:
         filled(graph)
