@@ -160,11 +160,12 @@ def completed(line: str) -> list[str]:
     ("line", "offered"),
     [
         ("omnigraph sch", ["schema"]),
-        ("omnigraph schema ", ["check", "diff", "show"]),
+        ("omnigraph schema ", ["apply", "check", "diff", "plan", "show"]),
         ("omnigraph --json lint --sc", ["--schema"]),
         ("omnigraph completion f", ["fish"]),
         ("omnigraph --color a", ["auto", "always"]),
-        ("omnigraph misspelt che", []),
+        ("omnigraph misspelt che", ["cherry-pick", "check"]),  # as if it were not there
+        ("omnigraph misspelt --n", []),
     ],
 )
 def test_completion_offers_what_fits(line: str, offered: list[str]) -> None:
