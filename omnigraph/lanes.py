@@ -81,7 +81,7 @@ def rows(placed: Sequence[Placed], *, ascii: bool = False) -> Iterator[tuple[str
     >>> from omnigraph.history.commit import Commit
     >>> def made(id, *parents): return Commit(id, parents, "load", "main", 1, 0, 0)
     >>> log = [made("d", "b", "c"), made("c", "a"), made("b", "a"), made("a")]
-    >>> for line, commit in rows(place(log)): print(line, commit.id if commit else "")
+    >>> for line, commit in rows(place(log)): print(line, *([commit.id] if commit else []))
     ●   d
     ├─╮
     │ ● c
