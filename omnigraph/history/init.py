@@ -30,7 +30,7 @@ from omnigraph.storage.table import create_table
 
 from . import refs
 from .commit import Commit, SchemaRow, TableEntry
-from .line import Line, end_lines, line_of
+from .line import Line, line_of, lines_at
 from .manifest import Opened, create_manifest, manifest_exists, read_manifest, secure
 from .schemas import Contract, write_schema
 from .state import Head, State
@@ -55,8 +55,10 @@ def init_graph(
         _sync_place(store, missing)
         tables = _create_tables(store, contract.ir, commit_id)
         schema = write_schema(store, contract)
-    end_lines(store)  # whatever this process knew of the place is over
+    known = lines_at(store)
     opened = _create_first(store, _genesis(commit_id, tables, schema, actor))
+    for one in known:  # only now: who loses against another init must not end the winner's line
+        one.ended = True
     line = line_of(store, layout.MAIN, layout.MAIN)
     line.advance(opened)
     try:

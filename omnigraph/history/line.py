@@ -148,9 +148,7 @@ def line_of(store: Store, name: str, ulid: str) -> Line:
         return found
 
 
-def end_lines(store: Store) -> None:
-    """End whatever this process remembers of a root: a new graph is about to be made there."""
+def lines_at(store: Store) -> list[Line]:
+    """What this process remembers of a root: over, once a new graph was made there."""
     with _registry:
-        for (identity, *_), line in list(_lines.items()):
-            if identity == store.root.identity:
-                line.ended = True
+        return [line for key, line in _lines.items() if key[0] == store.root.identity]

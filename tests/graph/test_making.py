@@ -20,9 +20,11 @@ from omnigraph.errors import (
 )
 from omnigraph.graph import Graph
 from omnigraph.history import init
+from omnigraph.history.commit import SchemaRow
+from omnigraph.history.schemas import Contract, write_schema
 from omnigraph.storage import layout
 from omnigraph.storage.effects import Effects, Fault
-from omnigraph.storage.store import open_store
+from omnigraph.storage.store import Store, open_store
 from tests.graph.conftest import people, tree
 from tests.rig.plugin import S3
 from tests.rig.writes import SCHEMA, make_graph
@@ -178,6 +180,22 @@ def test_of_two_that_force_one_makes_the_graph(tmp_path: Path) -> None:
     head = omnigraph.open(tmp_path / "g").head.id
     assert outcomes.count(head) == 1
     assert set(outcomes) - {head} <= {"AlreadyExists", "InitializationClaimed"}
+
+
+def test_who_loses_the_making_of_a_graph_leaves_the_handle_of_the_winner_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, won = tmp_path / "g", []
+
+    def overtaken(store: Store, contract: Contract) -> SchemaRow:
+        monkeypatch.undo()
+        won.append(omnigraph.init(root, SCHEMA, force=True))
+        return write_schema(store, contract)
+
+    monkeypatch.setattr(init, "write_schema", overtaken)
+    with pytest.raises(AlreadyExists):
+        omnigraph.init(root, SCHEMA, force=True)
+    assert won[0].refresh().head.id == omnigraph.open(root).head.id
 
 
 def test_an_init_that_comes_too_late_says_that_another_made_the_graph(s3: S3) -> None:
