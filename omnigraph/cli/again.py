@@ -8,7 +8,15 @@ from omnigraph.errors import MergeConflict
 
 from . import show
 from .address import actor_option, address, store_option, tell_target, uri_option
-from .conflicts import Next, counts, deciding_options, strategy_of, tell_conflicts, told_conflict
+from .conflicts import (
+    Next,
+    counts,
+    deciding_options,
+    strategy_of,
+    tell_conflicts,
+    told_conflict,
+    typed,
+)
 from .options import settings, shared_options, will_write
 
 if TYPE_CHECKING:
@@ -56,7 +64,8 @@ def cherry_pick(commit: str, branch: str, **how: Any) -> None:
 def _run(verb: str, commit: str, branch: str, how: dict[str, Any]) -> None:
     uri, store = how.pop("uri"), how.pop("store")
     root = address(uri, store, way="--uri")
-    actor, strategy = how.pop("actor"), strategy_of(how.pop("strategies"))
+    actor, strategies = how.pop("actor"), how.pop("strategies")
+    strategy = strategy_of(strategies)
     if not how["dry_run"]:
         tell_target(verb, root)
         will_write()
@@ -64,7 +73,8 @@ def _run(verb: str, commit: str, branch: str, how: dict[str, Any]) -> None:
 
     graph = open_graph(root.uri, branch=branch, actor=actor, read_only=how["dry_run"])
     flag = "--branch" if verb == "revert" else "--into"
-    again = Next((verb, commit, *((flag, branch) if branch != "main" else ())), uri or store)
+    words = (verb, commit, *((flag, branch) if branch != "main" else ()))
+    again = Next(words, uri or store, **typed(how, strategies=strategies))
     other = f"before {commit}" if verb == "revert" else commit
     what = "taken back" if verb == "revert" else "made again"
     call = graph.revert if verb == "revert" else graph.cherry_pick

@@ -8,7 +8,15 @@ from omnigraph.errors import MergeConflict
 
 from . import show
 from .address import actor_option, address, store_option, tell_target, uri_option
-from .conflicts import Next, counts, deciding_options, strategy_of, tell_conflicts, told_conflict
+from .conflicts import (
+    Next,
+    counts,
+    deciding_options,
+    strategy_of,
+    tell_conflicts,
+    told_conflict,
+    typed,
+)
 from .options import settings, shared_options, will_write
 
 if TYPE_CHECKING:
@@ -32,7 +40,8 @@ def merge(source: str, into: str, uri: str | None, store: str | None, **how: Any
     written, and the conflicts are shown with what each branch has. --strategy decides them.
     """
     root = address(uri, store, way="--uri")
-    strategy = strategy_of(how.pop("strategies"))
+    strategies = how.pop("strategies")
+    strategy = strategy_of(strategies)
     actor, dry_run = how.pop("actor"), how["dry_run"]
     if not dry_run:
         tell_target("branch merge", root)
@@ -43,6 +52,7 @@ def merge(source: str, into: str, uri: str | None, store: str | None, **how: Any
     again = Next(
         ("branch", "merge", source, *(("--into", into) if into != "main" else ())),
         uri or store or "",
+        **typed(how, strategies=strategies),
     )
     try:
         done = graph.merge(source, into, strategy=strategy, **how)

@@ -4,7 +4,7 @@ Owns the options that decide conflicts, which `branch merge`, `revert` and `cher
 """
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -21,19 +21,39 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 _SHOWN = 3
 _LONGEST = 40
+_OF_ROWS = {"divergent_insert", "divergent_update", "delete_vs_update"}  # a table says it all
 
 
 @record
 class Next:
-    """The command that was typed, without what decided conflicts."""
+    """The command that was typed; `sides` is how it decided conflicts, `how` its other options."""
 
     words: tuple[str, ...]
     uri: str
+    how: tuple[str, ...] = ()
+    sides: tuple[str, ...] = ()
 
     def with_(self, *more: str) -> str:
-        """The command with more options."""
-        words = ("omnigraph", *self.words, "--uri", self.uri, *more)
+        """The command with other options: a side for all conflicts takes the place of others."""
+        sides = () if "--strategy" in more else self.sides
+        words = ("omnigraph", *self.words, "--uri", self.uri, *self.how, *sides, *more)
         return " ".join(shlex.quote(one) for one in words)
+
+
+def typed(options: Mapping[str, Any], *, strategies: Sequence[str] = ()) -> dict[str, Any]:
+    """The options of a command as they were typed, for `Next`; `--dry-run` is left out.
+
+    >>> typed({"granularity": "property", "mainline": 2, "message": None, "dry_run": True})["how"]
+    ('--granularity', 'property', '--mainline', '2')
+    """
+    how: list[str] = []
+    for name, value in options.items():
+        usual = value in (None, False) or (name, value) == ("granularity", "entity")
+        if not usual and name != "dry_run":
+            flag = f"--{name.replace('_', '-')}"
+            how += [flag] if value is True else [flag, str(value)]
+    sides = tuple(word for one in strategies for word in ("--strategy", one))
+    return {"how": tuple(how), "sides": sides}
 
 
 def deciding_options(command: Command) -> Command:
@@ -114,7 +134,7 @@ def tell_conflicts(
         f"take what {theirs} has": ("--strategy", "theirs"),
         "see all of them": ("--dry-run", "--json"),
     }
-    if all(_apart(one) for one in found):
+    if "--granularity" not in again.how and all(_apart(one) for one in found):
         together = {"put different properties together": ("--granularity", "property")}
         ways = together | ways
     lines += [f"  {again.with_(*more)}   # {why}" for why, more in ways.items()]
@@ -124,10 +144,11 @@ def tell_conflicts(
 def _lines(one: "EntityConflict", sides: tuple[str, str]) -> Iterable[str]:
     name = f" '{one.entity_id}'" if one.entity_id is not None else ""
     yield f"  {one.entity_kind} {one.type_name}{name}: {click.style(one.kind, fg='red')}"
-    if one.changed and (one.base, one.ours, one.theirs) != (None, None, None):
-        yield from _table(one, sides)
-    else:
+    images = (one.base, one.ours, one.theirs) != (None, None, None)
+    if one.kind not in _OF_ROWS or not one.changed or not images:
         yield f"    {one.message}"
+    if one.changed and images:
+        yield from _table(one, sides)
 
 
 def _table(one: "EntityConflict", sides: tuple[str, str]) -> Iterable[str]:

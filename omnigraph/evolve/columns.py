@@ -10,9 +10,8 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from omnigraph.ingest.columns import stored_column
-from omnigraph.ingest.defaults import default_value
-from omnigraph.lang.schema.catalog import Edge, Node, Property
+from omnigraph.ingest.defaults import first_value
+from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.storage.arrow import table_key, table_schema
 from omnigraph.storage.reshape import Wanted
@@ -60,7 +59,9 @@ class Passage:
         if prop is None:  # id, src, dst
             return Wanted(field, field.name)
         source = self.sources.get(prop.name)
-        return Wanted(field, source) if source is not None else Wanted(field, None, _filled(prop))
+        return (
+            Wanted(field, source) if source is not None else Wanted(field, None, first_value(prop))
+        )
 
     @property
     def fills(self) -> bool:
@@ -70,13 +71,6 @@ class Passage:
             one.value is not None or (one.source and kinds[one.source] != one.field.type)
             for one in self.columns
         )
-
-
-def _filled(prop: Property) -> pa.Scalar | None:
-    """What a new property is in entities that are there: null, unless it must have a value."""
-    if prop.type.nullable or prop.default is None:
-        return None
-    return stored_column(prop.type, [default_value(prop)])[0]
 
 
 def passages(before: SchemaIR, after: SchemaIR) -> Iterator[Passage]:

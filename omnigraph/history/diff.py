@@ -4,7 +4,7 @@ Tables of the same content id are never opened. Rows are matched by entity id, w
 ids are: those of two branches mean different things. Values are the same when their bytes are.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -61,24 +61,36 @@ def diff_snapshots(
 
 
 def diff_table(
-    old: Snapshot, new: Snapshot, key: str, *, whole: bool = False, fit: bool = False
+    old: Snapshot,
+    new: Snapshot,
+    key: str,
+    *,
+    whole: bool = False,
+    fit: Mapping[str, pa.Scalar] | None = None,
 ) -> TableChanges:
     """The changes of one table.
 
     `whole` compares all rows by id, as a check on the quick way. A type with other properties is a
-    `ChangeSchemaBoundary`; with `fit` the old rows are given the new columns instead.
+    `ChangeSchemaBoundary`; with `fit` the old rows are given the new columns instead, with these
+    values where they had none.
     """
     before = former_key(old, new, key)
     was = old.table(before) if before in old.tables else None
     now = new.table(key) if key in new.tables else None
-    if was is not None and now is not None and not fit and not _agree(was, now):
+    if was is not None and now is not None and fit is None and not _agree(was, now):
         kind_name = key.partition(":")[2]
         raise ChangeSchemaBoundary(graph_commit_id=new.commit_id, type_name=kind_name)
-    return diff_tables(new.store, key, was, now, whole=whole)
+    return diff_tables(new.store, key, was, now, whole=whole, filled=fit)
 
 
 def diff_tables(
-    store: Store, key: str, old: Table | None, new: Table | None, *, whole: bool = False
+    store: Store,
+    key: str,
+    old: Table | None,
+    new: Table | None,
+    *,
+    whole: bool = False,
+    filled: Mapping[str, pa.Scalar] | None = None,
 ) -> TableChanges:
     """The changes from one version of a table to another, or from or to nothing."""
     shape = row_schema((new or old).schema)  # type: ignore[union-attr]
@@ -92,7 +104,7 @@ def diff_tables(
     else:
         first, second = _by_id(old, new, alike=alike)
         before, after = rows_at(old, first), rows_at(new, second)
-    return matched(key, fitted(before, old.schema, new.schema), after, shape)
+    return matched(key, fitted(before, old.schema, new.schema, filled), after, shape)
 
 
 def no_changes(key: str, table: Table) -> TableChanges:
@@ -151,8 +163,16 @@ def _identity(one: pa.Field) -> bytes:
     return found
 
 
-def fitted(rows: pa.Table, old: pa.Schema, new: pa.Schema) -> pa.Table:
-    """Rows under the columns of another schema, by identity; what was not there is null."""
+def fitted(
+    rows: pa.Table,
+    old: pa.Schema,
+    new: pa.Schema,
+    filled: Mapping[str, pa.Scalar] | None = None,
+) -> pa.Table:
+    """Rows under the columns of another schema, by identity.
+
+    What was not there is as `filled` says, else null.
+    """
     if old.names == new.names:
         return rows
     known = {_identity(one): one for one in old}
@@ -161,6 +181,10 @@ def fitted(rows: pa.Table, old: pa.Schema, new: pa.Schema) -> pa.Table:
         was = known.get(_identity(one))
         if was is not None and was.type == one.type:
             columns[one.name] = rows[was.name]
+        elif was is not None:  # a number that was widened
+            columns[one.name] = rows[was.name].cast(plain.type)
+        elif filled is not None and one.name in filled:
+            columns[one.name] = pa.repeat(filled[one.name], rows.num_rows)
         else:
             columns[one.name] = pa.nulls(rows.num_rows, plain.type)
     return pa.table(columns)

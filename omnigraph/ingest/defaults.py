@@ -3,9 +3,13 @@
 from functools import lru_cache
 from typing import Any
 
+import pyarrow as pa
+
 from omnigraph.lang.schema import literals
 from omnigraph.lang.schema.catalog import Edge, Node, Property
 from omnigraph.values import ScalarType, coerce_assigned
+
+from .columns import stored_column
 
 
 @lru_cache(maxsize=1024)
@@ -27,3 +31,16 @@ def default_value(prop: Property) -> Any:
 def defaults_of(one: Node | Edge) -> dict[str, Any]:
     """The defaults of a type by property; None where there is none."""
     return {prop.name: default_value(prop) for prop in one.properties}
+
+
+def first_value(prop: Property) -> pa.Scalar | None:
+    """What a new property is in entities that are there: null, unless it must have a value."""
+    if prop.type.nullable or prop.default is None:
+        return None
+    return stored_column(prop.type, [default_value(prop)])[0]
+
+
+def first_values(one: Node | Edge) -> dict[str, pa.Scalar]:
+    """What the properties of a type are in entities from before them; null is left out."""
+    found = {prop.name: first_value(prop) for prop in one.properties}
+    return {name: value for name, value in found.items() if value is not None}

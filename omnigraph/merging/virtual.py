@@ -13,6 +13,8 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.diff import fitted, former_key, matched, snapshot_of
 from omnigraph.history.log import merge_bases
 from omnigraph.history.snapshot import Snapshot
+from omnigraph.ingest.defaults import first_values
+from omnigraph.rules.check import type_named
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.equality import same_rows
 from omnigraph.storage.find import find
@@ -80,7 +82,8 @@ def _rows(one: Snapshot, near: Snapshot, key: str, ids: pa.Array) -> pa.Table:
         return row_schema(now).empty_table()
     table = one.table(name)
     found = find(table, {"id": ids}, table.schema.names)
-    return fitted(found, table.schema, now).cast(row_schema(now))
+    first = first_values(type_named(near.schema.ir.catalog, key))
+    return fitted(found, table.schema, now, first).cast(row_schema(now))
 
 
 def _where_different(ids: pa.Array, one: pa.Table, other: pa.Table) -> pa.Array:

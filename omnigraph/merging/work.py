@@ -16,6 +16,7 @@ from omnigraph.history.bases import Frame
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.diff import diff_table, former_key, no_changes
 from omnigraph.history.plan import Requirement, WriteTxn
+from omnigraph.ingest.defaults import first_values
 from omnigraph.rules.check import check, type_named
 from omnigraph.rules.delta import FRESH, UNKNOWN, Delta, TableDelta
 from omnigraph.rules.lookup import Committed
@@ -114,8 +115,9 @@ class Work:
 
     def _compare(self, key: str) -> Sides:
         frame, how = self.frame, self.options.granularity
-        ours = diff_table(frame.base, frame.ours, key, fit=True) if self._moved(key) else None
-        theirs = diff_table(frame.base, frame.theirs, key, fit=True)
+        first = first_values(type_named(self.catalog, key))
+        ours = diff_table(frame.base, frame.ours, key, fit=first) if self._moved(key) else None
+        theirs = diff_table(frame.base, frame.theirs, key, fit=first)
         if ours is None:
             ours = no_changes(key, frame.ours.table(key))
         found = Sides(key, ours, theirs, how)

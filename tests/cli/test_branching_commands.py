@@ -173,3 +173,25 @@ def test_the_log_is_drawn_for_people(omnigraph: Program, graph: str) -> None:
     told = json.loads(omnigraph("log", graph, "--json", "--limit", "1").out)
     assert [one["message"] for one in told["commits"]] == ["done"]
     assert "\x1b[" in omnigraph("log", graph, "--color", "always").out
+
+
+def test_what_to_type_next_keeps_what_was_typed(omnigraph: Program, graph: str) -> None:
+    how = ("--granularity", "property", "-m", "two words", "--delete-branch")
+    ended = omnigraph("branch", "merge", "r", "--uri", graph, *how)
+    kept = "--granularity property --message 'two words' --delete-branch --strategy ours"
+    assert f"  omnigraph branch merge r --uri {graph} {kept}   #" in ended.err
+    assert "# put different" not in ended.err
+    sides = ("--strategy", "orphan_edge=ours")
+    named = omnigraph("branch", "merge", "r", "--uri", graph, *sides, "--dry-run")
+    assert f"--uri {graph} --strategy orphan_edge=ours --dry-run --json   #" in named.out
+    assert f"--uri {graph} --strategy theirs   #" in named.out
+
+
+def test_a_broken_rule_is_told_beside_the_values(omnigraph: Program) -> None:
+    made = library.init("g", "node N { k: String @key  u: String @unique }", durability="os")
+    other = made.branches.create("r")
+    other.insert("N", {"k": "p", "u": "same"})
+    made.insert("N", {"k": "q", "u": "same"})
+    ended = omnigraph("branch", "merge", "r", "--uri", "g")
+    assert "unique_violation" in ended.err
+    assert "'q'" in ended.err

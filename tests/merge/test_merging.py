@@ -1,10 +1,12 @@
 """A merge through the public door: outcomes, lineage, previews, strategies, sessions, edges."""
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import omnigraph
 from omnigraph.errors import (
     BranchNotFound,
     InputError,
@@ -413,3 +415,33 @@ def test_a_merge_that_holds_too_much_is_refused_before_it_writes(forked: Both) -
     with pytest.raises(ResourceLimitExceeded):
         forked.graph.merge("dev", limits=MergeLimits(rows=1))
     assert forked.graph.merge("dev", limits=MergeLimits(rows=2)).outcome == "merged"
+
+
+GROWN = "node Thing { k: String @key  n: String?  c: I64 @default(3) }"
+
+
+def test_values_that_a_new_schema_gave_to_both_branches_are_no_changes(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "g", "node Thing { k: String @key  n: String? }")
+    graph.insert("Thing", {"k": "x"}, {"k": "y"}, {"k": "z"})
+    dev = graph.branches.create("dev")
+    for one in (graph, dev):
+        one.apply_schema(GROWN)
+    dev.delete("Thing", where="k = 'x'")
+    dev.update("Thing", where="k = 'y'", set={"n": "new"})
+    graph.update("Thing", where="k = 'z'", set={"n": "ours"})
+    assert graph.merge("dev").stats["updates"] == 1
+    rows = graph.query(
+        "match { $t: Thing } return { $t.k as k, $t.n as n, $t.c as c }"
+    ).to_records()
+    assert sorted(map(tuple, rows)) == [("y", "new", 3), ("z", "ours", 3)]
+
+
+def test_numbers_that_were_widened_on_both_branches_are_no_changes(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "g", "node Thing { k: String @key  n: I32 }")
+    graph.insert("Thing", {"k": "x", "n": 1}, {"k": "y", "n": 2})
+    dev = graph.branches.create("dev")
+    for one in (graph, dev):
+        one.apply_schema("node Thing { k: String @key  n: I64 }")
+    dev.delete("Thing", where="k = 'x'")
+    assert graph.merge("dev").outcome == "merged"
+    assert graph.nodes("Thing").count() == 1
