@@ -1,7 +1,7 @@
 """Points of the past by whatever names them: ids, versions, moments, tags, branches, steps back.
 
-Owns how a word is read. A word that is no id, moment or number is a tag, else a branch. Finds
-states; never opens a table and never changes anything.
+Owns how a word is read. A word that is no id is a tag, else a branch, else a moment or a number.
+Finds states; never opens a table and never changes anything.
 """
 
 from contextlib import suppress
@@ -27,6 +27,8 @@ def find_point(store: Store, line: Line, near: Snapshot, point: Named) -> Snapsh
     """The state that a caller means; `near` is what `HEAD` stands for."""
     if isinstance(point, timedelta):
         return snapshot(store, line, ids.now() - abs(point))
+    if isinstance(point, bool) or not isinstance(point, str | int | datetime):
+        raise InputError(f"{point!r} names no state", reason="expected a name, a number or a time")
     if not isinstance(point, str):
         return snapshot(store, line, point)
     name, sign, steps = point.strip().partition("~")
@@ -46,15 +48,15 @@ def _named(store: Store, line: Line, name: str) -> tuple[Line, Snapshot]:
     """A state, and the branch on which steps before it are looked for first."""
     if is_ulid(name):
         return line, _commit(store, line, name)
-    moment = _moment(name)
-    if moment is not None:
-        return line, snapshot(store, line, moment)
-    if name and ":" not in name:
+    if name and ":" not in name:  # first: a release may well be called 2026-12-01
         with suppress(NotFound):
             return line, open_tag(store, name)
         with suppress(BranchNotFound):
             there = open_line(store, name)
             return there, of_state(store, there, there.base())
+    moment = _moment(name)
+    if moment is not None:
+        return line, snapshot(store, line, moment)
     if name.isdecimal():
         return line, snapshot(store, line, int(name))
     return line, snapshot(store, line, name)

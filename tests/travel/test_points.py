@@ -113,6 +113,18 @@ def test_a_tag_comes_before_a_branch_of_its_name(graph: Graph) -> None:
     assert not graph.diff("v1", graph.at("v1"))
 
 
+def test_a_tag_may_be_called_like_a_day(graph: Graph) -> None:
+    graph.tag("2026-12-01")
+    graph.branches.create("2026-12-02")
+    assert graph.at("2026-12-01").head.id == graph.at("2026-12-02").head.id == graph.head.id
+
+
+@pytest.mark.parametrize("point", [1.5, True, None, b"HEAD"])
+def test_what_is_no_name_no_number_and_no_time_is_refused(graph: Graph, point: Any) -> None:
+    with pytest.raises(InputError, match="names no state"):
+        graph.at(point)
+
+
 def test_tags_are_taken_once_and_taken_away(graph: Graph) -> None:
     with pytest.raises(AlreadyExists):
         graph.tag("v1")
