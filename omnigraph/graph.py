@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 Location = str | PathLike[str]
 Options = Mapping[str, object]
+_SECRET = ("secret", "token", "password", "access_key", "credential")
 
 
 class Graph(Reading, Feeding, Travel, Shaping, Keeping, Inspecting):
@@ -134,6 +135,19 @@ class Graph(Reading, Feeding, Travel, Shaping, Keeping, Inspecting):
         made = Graph(self._store, line, read_only=self.read_only, actor=self.actor)
         made.warnings = self.warnings  # told once, whichever of them writes
         return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        shown = self._snapshot.commit_id if self._fixed else None
+        known = self._store.root.options.items()
+        options = {n: v for n, v in known if not any(part in n.lower() for part in _SECRET)}
+        facts = {
+            "branch": self.branch_name,
+            "actor": self.actor,
+            "read_only": self._store.effects.read_only,
+            "durability": self._store.durability,
+            "storage_options": None if self._store.root.local else options,
+        }
+        return type(self)._revived, (self.uri, facts, shown)
 
     @classmethod
     def _revived(cls, uri: str, facts: dict[str, Any], shown: str | None) -> "Graph":

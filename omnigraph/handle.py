@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from omnigraph.health.limits import Warned
     from omnigraph.history.manifest import Opened
 
-_SECRET = ("secret", "token", "password", "access_key", "credential")
-
 
 @contextmanager
 def on_branch(name: str) -> Iterator[None]:
@@ -205,20 +203,3 @@ class Handle:
         self._open()
         if self.read_only:
             raise ReadOnlyError(what=what)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        shown = self._snapshot.commit_id if self._fixed else None
-        known = self._store.root.options.items()
-        options = {n: v for n, v in known if not any(part in n.lower() for part in _SECRET)}
-        facts = {
-            "branch": self.branch_name,
-            "actor": self.actor,
-            "read_only": self._store.effects.read_only,
-            "durability": self._store.durability,
-            "storage_options": None if self._store.root.local else options,
-        }
-        return type(self)._revived, (self.uri, facts, shown)
-
-    @classmethod
-    def _revived(cls, uri: str, facts: dict[str, Any], shown: str | None) -> Any:
-        raise NotImplementedError

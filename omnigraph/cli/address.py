@@ -31,12 +31,15 @@ yes_option = scope_option(
 )
 
 
-def address(uri: str | None, store: str | None, *, way: str = "URI") -> "Root":
+def address(
+    uri: str | None, store: str | None, *, way: str = "URI", option: str | None = None
+) -> "Root":
     """The place that was named: exactly one way may be used, and it must be storage.
 
-    `way` is what `uri` is called in the usage of the command.
+    `way` is what `uri` is called in the usage of the command; `option` is `--uri` beside it.
     """
-    given = {name: text for name, text in ((way, uri), ("--store", store)) if text is not None}
+    ways = ((way, uri), ("--uri", option), ("--store", store))
+    given = {name: text for name, text in ways if text is not None}
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} both name a graph: give one of them")
     if not given:

@@ -9,11 +9,10 @@ from omnigraph.errors import MergeConflict
 from . import show
 from .address import actor_option, address, store_option, tell_target, uri_option
 from .conflicts import (
-    Next,
     counts,
     deciding_options,
+    preview_conflicts,
     strategy_of,
-    tell_conflicts,
     told_conflict,
     typed,
 )
@@ -74,19 +73,18 @@ def _run(verb: str, commit: str, branch: str, how: dict[str, Any]) -> None:
     graph = open_graph(root.uri, branch=branch, actor=actor, read_only=how["dry_run"])
     flag = "--branch" if verb == "revert" else "--into"
     words = (verb, commit, *((flag, branch) if branch != "main" else ()))
-    again = Next(words, uri or store, **typed(how, strategies=strategies))
+    again = typed(words, uri or store, how, strategies)
     other = f"before {commit}" if verb == "revert" else commit
-    what = "taken back" if verb == "revert" else "made again"
+    turned = "taken back" if verb == "revert" else "made again"
+    what = f"'{commit}' cannot be {turned} on '{branch}'"
     call = graph.revert if verb == "revert" else graph.cherry_pick
     try:
         done = call(commit, strategy=strategy, **how)
     except MergeConflict as error:
-        told_conflict(error, f"'{commit}' cannot be {what} on '{branch}'", (branch, other), again)
+        told_conflict(error, what, (branch, other), again)
         return
     if done.conflicts and not settings().json:
-        count = show.count(len(done.conflicts), "conflict")
-        show.result(f"{count}: '{commit}' cannot be {what} on '{branch}' as it is")
-        tell_conflicts(done.conflicts, (branch, other), again)
+        preview_conflicts(done.conflicts, what, (branch, other), again)
         return
     _tell(done, (verb, commit, branch), graph.actor)
 

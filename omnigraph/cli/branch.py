@@ -72,9 +72,7 @@ def create(
 @shared_options
 def list_(place: str | None, uri: str | None, store: str | None) -> None:
     """List the branches, sorted by name."""
-    if place is not None and uri is not None:
-        raise click.UsageError("URI and --uri both name a graph: give one of them")
-    root = address(place or uri, store, way="URI")
+    root = address(place, store, option=uri)
     from omnigraph.graph import open as open_graph
 
     names = open_graph(root.uri, read_only=True).branches.names()

@@ -12,8 +12,8 @@ from .conflicts import (
     Next,
     counts,
     deciding_options,
+    preview_conflicts,
     strategy_of,
-    tell_conflicts,
     told_conflict,
     typed,
 )
@@ -49,11 +49,8 @@ def merge(source: str, into: str, uri: str | None, store: str | None, **how: Any
     from omnigraph.graph import open as open_graph
 
     graph = open_graph(root.uri, branch=into, actor=actor, read_only=dry_run)
-    again = Next(
-        ("branch", "merge", source, *(("--into", into) if into != "main" else ())),
-        uri or store or "",
-        **typed(how, strategies=strategies),
-    )
+    words = ("branch", "merge", source, *(("--into", into) if into != "main" else ()))
+    again = typed(words, uri or store or "", how, strategies)
     try:
         done = graph.merge(source, into, strategy=strategy, **how)
     except MergeConflict as error:
@@ -72,9 +69,8 @@ def _tell(done: "MergeResult", source: str, into: str, actor: str | None, again:
         show.result(f"{into} has everything of {source} already")
         return
     if done.conflicts:
-        count = show.count(len(done.conflicts), "conflict")
-        show.result(f"{count}: '{source}' cannot be merged into '{into}' as it is")
-        tell_conflicts(done.conflicts, (into, source), again)
+        what = f"'{source}' cannot be merged into '{into}'"
+        preview_conflicts(done.conflicts, what, (into, source), again)
         return
     would = "would merge" if done.commit is None else "merged"
     end = "" if done.commit is None else f"; commit {done.commit.id}"

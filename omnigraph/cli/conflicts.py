@@ -40,11 +40,14 @@ class Next:
         return " ".join(shlex.quote(one) for one in words)
 
 
-def typed(options: Mapping[str, Any], *, strategies: Sequence[str] = ()) -> dict[str, Any]:
-    """The options of a command as they were typed, for `Next`; `--dry-run` is left out.
+def typed(
+    words: tuple[str, ...], uri: str, options: Mapping[str, Any], strategies: Sequence[str] = ()
+) -> Next:
+    """A command as it was typed, but for `--dry-run`.
 
-    >>> typed({"granularity": "property", "mainline": 2, "message": None, "dry_run": True})["how"]
-    ('--granularity', 'property', '--mainline', '2')
+    >>> how = {"granularity": "property", "mainline": 2, "message": None, "dry_run": True}
+    >>> typed(("revert", "HEAD"), "g", how).with_("--strategy", "ours")
+    'omnigraph revert HEAD --uri g --granularity property --mainline 2 --strategy ours'
     """
     how: list[str] = []
     for name, value in options.items():
@@ -53,7 +56,7 @@ def typed(options: Mapping[str, Any], *, strategies: Sequence[str] = ()) -> dict
             flag = f"--{name.replace('_', '-')}"
             how += [flag] if value is True else [flag, str(value)]
     sides = tuple(word for one in strategies for word in ("--strategy", one))
-    return {"how": tuple(how), "sides": sides}
+    return Next(words, uri, tuple(how), sides)
 
 
 def deciding_options(command: Command) -> Command:
@@ -118,6 +121,14 @@ def told_conflict(error: "MergeConflict", what: str, sides: tuple[str, str], aga
     tell_conflicts(error.conflicts, sides, again, err=True)
     click.echo("nothing was written", err=True)
     click.get_current_context().exit(exits.code_of(error))
+
+
+def preview_conflicts(
+    found: Sequence["EntityConflict"], what: str, sides: tuple[str, str], again: Next
+) -> None:
+    """What stands against a merge that was only tried."""
+    show.result(f"{show.count(len(found), 'conflict')}: {what} as it is")
+    tell_conflicts(found, sides, again)
 
 
 def tell_conflicts(

@@ -23,7 +23,7 @@ from omnigraph.rules.lookup import Committed
 from omnigraph.rules.values import row_violations
 from omnigraph.storage.arrow import table_key
 from omnigraph.storage.blobs import row_schema
-from omnigraph.storage.find import ADDRESS, ROW_ID
+from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
 
 from .evaluate import TableSource, mask
 from .fetch import needs
@@ -100,7 +100,7 @@ class Overlay:
         rows = _assigned(rows, values)
         self._judge(key, rows)
         row_ids = np.concatenate([_whole(stored[ROW_ID]), layer.row_ids[mine]])
-        addresses = np.concatenate([stored[ADDRESS].to_numpy(), layer.addresses[mine]])
+        addresses = np.concatenate([stored[ROW_ADDRESS].to_numpy(), layer.addresses[mine]])
         _drop(layer, mine)
         layer.rows = pa.concat_tables([layer.rows, rows])
         layer.row_ids = np.concatenate([layer.row_ids, row_ids])
@@ -148,7 +148,7 @@ class Overlay:
         type_ = type_named(self.catalog, key)
         names = _system(type_)
         bare = pa.schema([(name, pa.string()) for name in names])
-        places = pa.schema([(ROW_ID, pa.uint64()), (ADDRESS, pa.uint64())])
+        places = pa.schema([(ROW_ID, pa.uint64()), (ROW_ADDRESS, pa.uint64())])
         removed = pa.schema([*bare, *places]).empty_table()
         rows = self.schema(key).empty_table()
         nothing = np.zeros(0, np.int64), np.zeros(0, np.uint64)
@@ -205,7 +205,7 @@ class Overlay:
         names = _system(layer.type)
         made = layer.rows.filter(pa.array(known)).select(names)
         made = made.append_column(ROW_ID, pa.array(layer.row_ids[known].astype(np.uint64)))
-        made = made.append_column(ADDRESS, pa.array(layer.addresses[known]))
+        made = made.append_column(ROW_ADDRESS, pa.array(layer.addresses[known]))
         asked = mine & (layer.row_ids == UNKNOWN)
         if not asked.any():
             return made
@@ -260,7 +260,7 @@ def _take_back(layer: Layer, ids: pa.Array, row_ids: Positions, addresses: Addre
     here = pc.is_valid(place).to_numpy(zero_copy_only=False)
     if here.any():
         back = layer.removed.take(place.drop_null())
-        row_ids[here], addresses[here] = _whole(back[ROW_ID]), back[ADDRESS].to_numpy()
+        row_ids[here], addresses[here] = _whole(back[ROW_ID]), back[ROW_ADDRESS].to_numpy()
         layer.previous = pa.concat_tables(
             [layer.previous, back.select(layer.previous.column_names)]
         )

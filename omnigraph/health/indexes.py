@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import StorageError
-from omnigraph.storage.find import ROW_ID, read, read_unindexed
+from omnigraph.storage.find import read, read_unindexed
 from omnigraph.storage.index import covered
+from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
 
 from .finding import Finding

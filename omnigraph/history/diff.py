@@ -16,7 +16,8 @@ from omnigraph.storage.arrow import PROPERTY_ID
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.difference import compare, differing_rows, rows_at, same_at
 from omnigraph.storage.equality import same_rows
-from omnigraph.storage.find import ROW_ID, read
+from omnigraph.storage.find import read
+from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table
 

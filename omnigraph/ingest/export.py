@@ -17,7 +17,8 @@ from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.storage.arrow import table_key
-from omnigraph.storage.find import ROW_ID, read, take_bytes
+from omnigraph.storage.find import read, take_bytes
+from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
 from omnigraph.values import PropertyType, ScalarType, encode_export
 from omnigraph.values.dates import format_date, format_datetime

@@ -16,12 +16,12 @@ from omnigraph.values import sha256_hex
 
 from .blobs import is_blob, row_schema
 from .failures import reported
+from .scan import ROW_ADDRESS, ROW_ID
 from .table import Table
 
 _ASKED = 256  # values that are always asked for
 _PIECE = 1 << 20  # rows that are tested together
 _SHARE = 50  # rows that can be scanned in the time one more value takes to be asked for
-ROW_ID, ADDRESS = "_rowid", "_rowaddr"
 
 
 def find(
@@ -156,7 +156,7 @@ def _sieve(
             piece, held = [], 0
     if piece:
         kept.append(_matching(piece, where))
-    return pa.concat_tables(kept).select([*columns, *((ROW_ID, ADDRESS) if places else ())])
+    return pa.concat_tables(kept).select([*columns, *((ROW_ID, ROW_ADDRESS) if places else ())])
 
 
 def _matching(piece: list[pa.RecordBatch], where: Mapping[str, pa.Array]) -> pa.Table:
