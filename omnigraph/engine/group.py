@@ -34,17 +34,20 @@ def grouped(context: Context, rows: Rows, what: plan.ReadPlan, most: int | None)
     one = _Grouped(context, rows, groups, first, {})
     order = one.order(what, [key.value for key in keys], most)
     schema = result_schema(context.catalog, what.columns)
-    kept = pa.array(order)
     arrays = [
-        fitted(one.spelled(column), field.type).take(kept)
+        fitted(one.spelled(column), field.type)
         for column, field in zip(what.columns, schema, strict=True)
     ]
-    return pa.table(arrays, schema=schema)
+    found = pa.table(arrays, schema=schema)
+    # One group is in order as it is: most questions that only count end here.
+    return found if groups.count == len(order) == 1 else found.take(pa.array(order))
 
 
 def key_codes(context: Context, rows: Rows, keys: Sequence[plan.Value]) -> tuple[Codes, Ids]:
     """A number for each row's combination of keys, and a row of each."""
     codes = np.zeros(rows.count, np.int64)
+    if not keys:
+        return codes, codes[:1]
     for key in keys:
         codes = ranks(paired(codes, _codes(context, rows, key)))
     first = np.zeros(int(codes.max()) + 1 if rows.count else 0, np.int64)
