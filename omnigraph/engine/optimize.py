@@ -19,6 +19,7 @@ from omnigraph.history.upkeep import FIRST, in_smaller_bites
 from omnigraph.rules.check import type_named
 from omnigraph.rules.indexed import indexed_columns, pending_indexes
 from omnigraph.storage.compact import bound_by, stage_rewrite
+from omnigraph.storage.failures import reported
 from omnigraph.storage.fragments import fragment_ids
 from omnigraph.storage.index import stage_indexes
 from omnigraph.storage.table import Staged, Table, commit, open_table
@@ -92,11 +93,12 @@ def optimize(
     base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
     run = _Run(line, _chosen(base, types))
     run.epoch = base.base.state.head.gc_epoch
-    for key in run.keys:
-        table = base.table(key)
-        after = _tended(base, key, table)
-        if after.version != table.version:
-            run.made[key] = _Made(base.base.state.tables[key], after.version)
+    with reported("none"):
+        for key in run.keys:
+            table = base.table(key)
+            after = _tended(base, key, table)
+            if after.version != table.version:
+                run.made[key] = _Made(base.base.state.tables[key], after.version)
     signature = Signature(actor or MAINTENANCE)
     first = publish(line, in_smaller_bites(lambda txn, limit: _plan(run, txn, limit)), signature)
     second = ensure_indices(line, signature, types=run.keys) if _was_beaten(run, first) else None

@@ -14,6 +14,7 @@ from omnigraph.history.publish import publish
 from omnigraph.history.schemas import read_schema
 from omnigraph.rules.check import type_named
 from omnigraph.rules.indexed import indexed_columns
+from omnigraph.storage.failures import reported
 from omnigraph.storage.index import stage_indexes
 from omnigraph.storage.table import Staged, replays
 
@@ -28,7 +29,8 @@ def ensure_indices(
     `types` are keys of tables. Gives the commit, or None when every row is covered already.
     """
     base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
-    made, began = _stage(base, {}, types), base.base.state.head.gc_epoch
+    with reported("none"):
+        made, began = _stage(base, {}, types), base.base.state.head.gc_epoch
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         epoch = txn.base.state.head.gc_epoch

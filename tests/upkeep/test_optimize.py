@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph.errors import NotFound, ReadOnlyError, UsageError
+from omnigraph.errors import NotFound, ReadOnlyError, StorageError, UsageError
 from omnigraph.graph import Graph
 from omnigraph.storage import fold
+from omnigraph.storage.effects import Fault
 from omnigraph.storage.find import read
 from omnigraph.storage.table import open_table
 from omnigraph.testing import graph as new_graph
@@ -191,3 +192,17 @@ def test_what_cannot_be_is_refused() -> None:
         with pytest.raises(ReadOnlyError):
             omnigraph.open(graph.uri, read_only=True).optimize()
         assert not graph.optimize(), "an empty graph needs nothing"
+
+
+@pytest.mark.parametrize("verb", ["optimize", "ensure_indices"])
+def test_a_store_that_fails_on_the_way_is_told_as_such(verb: str) -> None:
+    with new_graph(SCHEMA) as graph:
+        filled(graph, 2)
+        head = graph.snapshot.commit_id
+        with (
+            graph._store.effects.failing(Fault(1, "before")),
+            pytest.raises(StorageError, match="injected fault") as told,
+        ):
+            getattr(graph, verb)()
+        assert told.value.effect == "none"
+        assert graph.refresh().snapshot.commit_id == head

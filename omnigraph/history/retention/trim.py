@@ -23,12 +23,13 @@ _FRAGMENT = re.compile(rb"[0-9A-Za-z_-]+\.lance")
 def named_by_version(store: Store, version: str, held: Set[str]) -> list[str]:
     """The files of `held` that a version of a manifest names, by its bytes; none when it is gone.
 
-    The byte before a name tells its length, and may look like a part of it.
+    The byte before a name tells its length, and may look like a part of it; a version may name a
+    file more than once.
     """
     body = store.objects.read(version) or b""
     place = place_of(version)
     found = (f"{place}/data/{one.decode()}" for one in _names(body))
-    return [one for one in found if one in held]
+    return [one for one in dict.fromkeys(found) if one in held]
 
 
 def _names(body: bytes) -> Iterator[bytes]:
