@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.lang.query import plan
+from omnigraph.storage.substrait import constant as constant_of
+from omnigraph.storage.substrait import constants as constants_of
 
 from .compare import Outcome, Settled, settle, turned
 from .evaluate import is_constant
@@ -75,7 +77,7 @@ def _expression(field: pa.Field, settled: Settled | Outcome) -> Any:
     column = pc.field(field.name)
     if isinstance(settled, str):
         return column.is_valid() if settled == "always" else pc.scalar(False)
-    value = pa.scalar(settled.constant, field.type)
+    value = constant_of(settled.constant, field.type)
     return _TESTS[settled.operator](column, value)
 
 
@@ -114,7 +116,7 @@ def _in_list(schema: pa.Schema, test: plan.InList, constant: Constants) -> Any |
     held = sorted({one.constant for one in settled if isinstance(one, Settled)})
     if not held:
         return pc.scalar(False)
-    return pc.field(field.name).isin(pa.array(held, field.type))
+    return pc.field(field.name).isin(constants_of(pa.array(held, field.type)))
 
 
 def _field(schema: pa.Schema, value: plan.Value) -> pa.Field | None:
@@ -127,7 +129,7 @@ def _field(schema: pa.Schema, value: plan.Value) -> pa.Field | None:
 
 
 def _plain(kind: pa.DataType) -> bool:
-    """Types whose comparison storage is known to do as we do; it takes no unsigned integers."""
+    """Types whose comparison storage is known to do as we do."""
     types = pa.types
-    tests = (types.is_string, types.is_signed_integer, types.is_floating, types.is_boolean)
+    tests = (types.is_string, types.is_integer, types.is_floating, types.is_boolean)
     return any(test(kind) for test in (*tests, types.is_date, types.is_timestamp))

@@ -14,6 +14,7 @@ from omnigraph.errors import StorageError
 from omnigraph.storage.find import read, read_unindexed
 from omnigraph.storage.index import covered
 from omnigraph.storage.scan import ROW_ID
+from omnigraph.storage.substrait import constants
 from omnigraph.storage.table import Table
 
 from .finding import Finding
@@ -35,7 +36,7 @@ def _wrong(table: Table, column: str) -> str | None:
     rows = read_unindexed(table, [column], places=True)
     rows = rows.filter(pc.is_valid(rows[column]))
     values = _sample(rows[column].unique())
-    asked = pc.field(column).isin(values)
+    asked = pc.field(column).isin(constants(values))
     try:
         found = read(table, [column], asked, places=True)
     except StorageError as error:

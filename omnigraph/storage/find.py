@@ -17,6 +17,7 @@ from omnigraph.values import sha256_hex
 from .blobs import is_blob, row_schema
 from .failures import reported
 from .scan import ROW_ADDRESS, ROW_ID
+from .substrait import constants
 from .table import Table
 
 _ASKED = 256  # values that are always asked for
@@ -38,7 +39,7 @@ def find(
     where = {name: _typed(table, name, values) for name, values in where.items()}
     fewest = min(len(values) for values in where.values())
     if fewest <= max(_ASKED, table.dataset.count_rows() // _SHARE):
-        tests = [pc.field(name).isin(values) for name, values in where.items()]
+        tests = [pc.field(name).isin(constants(values)) for name, values in where.items()]
         return read(table, columns, reduce(and_, tests), places=places)
     return _sieve(table, where, columns, places)
 

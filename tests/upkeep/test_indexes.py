@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from omnigraph.engine import scan
+from omnigraph.errors import UniqueViolation
 from omnigraph.graph import Graph
 from omnigraph.testing import graph as new_graph
 
@@ -15,6 +16,8 @@ SCHEMA = """
 node T {
   k: String @key
   i: I32? @index
+  u: U32? @index
+  v: U64? @index
   f: F32? @index
   d: Date? @index
   t: DateTime? @index
@@ -40,6 +43,8 @@ def record(chance: random.Random, n: int) -> dict[str, Any]:
     moment = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(hours=chance.randrange(50))
     full: dict[str, Any] = {
         "i": chance.randrange(-20, 20),
+        "u": chance.randrange(10) * 429_496_729,
+        "v": chance.randrange(10) * 1_844_674_407_370_955_161,
         "f": chance.randrange(-8, 8) / 4,
         "d": START + timedelta(days=chance.randrange(30)),
         "t": moment,
@@ -61,7 +66,7 @@ def conditions(chance: random.Random) -> Iterator[tuple[str, Any, Any]]:
         ">=": lambda a, b: a >= b,
     }
     while True:
-        name = chance.choice("ifdtesww")
+        name = chance.choice("iuvfdtesww")
         value = record(chance, 0).get(name)
         if value is None:
             continue
@@ -75,7 +80,16 @@ def conditions(chance: random.Random) -> Iterator[tuple[str, Any, Any]]:
             yield word, (name, value), tests[word]
 
 
-KINDS = {"i": "I32", "f": "F32", "d": "Date", "t": "DateTime", "e": "String", "s": "String"}
+KINDS = {
+    "i": "I32",
+    "u": "U32",
+    "v": "U64",
+    "f": "F32",
+    "d": "Date",
+    "t": "DateTime",
+    "e": "String",
+    "s": "String",
+}
 
 
 def ask(graph: Graph, word: str, name: str, value: Any) -> list[str]:
@@ -117,6 +131,14 @@ def test_answers_do_not_depend_on_coverage(share: int, monkeypatch: pytest.Monke
         ("$n.i = 5", "i_btree"),
         ("$n.i >= 5", "i_btree"),
         ("$n.i in [1, 2]", "i_btree"),
+        ("$n.u = 5", "u_btree"),
+        ("$n.u = 4294967295", "u_btree"),
+        ("$n.u >= 5", "u_btree"),
+        ("$n.u < 2147483648", "u_btree"),
+        ("$n.u in [1, 4294967295]", "u_btree"),
+        ("$n.v = 7", "v_btree"),
+        ("$n.v > 9223372036854775807", "v_btree"),
+        ("$n.v in [1, 2]", "v_btree"),
         ("$n.f > 0.5", "f_btree"),
         ('$n.d = date("2020-01-03")', "d_btree"),
         ('$n.t < datetime("2020-01-03T00:00:00Z")', "t_btree"),
@@ -157,3 +179,15 @@ def test_what_is_not_built_is_told(indexed: Graph) -> None:
     assert set(pending) == {("node:T", "x"), ("node:U", "w")}
     assert "one per column" in pending["node:U", "w"]
     assert not indexed.ensure_indices(), "what is pending is no work"
+
+
+def test_numbers_without_a_sign_are_unique_to_their_last_digit() -> None:
+    schema = "node N { k: String @key  u: U32? @unique  v: U64? @unique }"
+    with new_graph(schema) as graph:
+        graph.insert("N", {"k": "a", "u": 2**32 - 1, "v": 2**64 - 1})
+        for same in ({"u": 2**32 - 1}, {"v": 2**64 - 1}):
+            with pytest.raises(UniqueViolation):
+                graph.insert("N", {"k": "b"} | same)
+        graph.insert("N", {"k": "b", "u": 2**32 - 2, "v": 2**64 - 2})
+        graph.optimize()
+        assert not graph.check().findings
