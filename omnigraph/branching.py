@@ -113,7 +113,7 @@ class Branching(Handle):
     def _merged(self, found: Merged) -> MergeResult:
         if found.commit is not None and found.frame.target.ulid == self._line.ulid:
             self.refresh()
-        return result_of(found)
+        return result_of(replace(found, commit=self._given_out(found.commit)))
 
     def _merge_terms(self, message: str | None, actor: str | None) -> Terms:
         return Terms(message=message, actor=actor_of(actor) if actor else self.actor)

@@ -15,6 +15,8 @@ from omnigraph.errors import (
     AlreadyExists,
     BranchNotFound,
     GraphNotInitialized,
+    InputError,
+    OmnigraphError,
     SchemaUnsupported,
 )
 from omnigraph.feeding import Feeding
@@ -24,10 +26,13 @@ from omnigraph.history.copy import Copied, Progress, copy_graph
 from omnigraph.history.line import Line
 from omnigraph.history.manifest import manifest_exists
 from omnigraph.history.plan import Signature
+from omnigraph.history.points import Named, find_point
 from omnigraph.history.recover import recover_when_due
 from omnigraph.history.refs import Ref, find_ref
 from omnigraph.history.rename import rename_branch
 from omnigraph.history.schemas import Contract
+from omnigraph.history.snapshot import Snapshot, of_state
+from omnigraph.history.tags import line_with
 from omnigraph.ingest.load import LoadMode
 from omnigraph.inspecting import Inspecting
 from omnigraph.keeping import Keeping
@@ -181,16 +186,38 @@ class Branches:
         self.graph._open()
         return find_ref(self.graph._store, name)
 
-    def create(self, name: str, *, from_: str | None = None, commit: str | None = None) -> Graph:
-        """A new branch from the head of a branch (this one by default) or from a past commit."""
+    def create(
+        self, name: str, *, from_: Named | None = None, commit: Named | None = None
+    ) -> Graph:
+        """A new branch from the head of a branch, this one by default, or from any other state.
+
+        `from_` is a branch, or whatever `graph.at` takes: a commit, a tag, a moment, `HEAD~1`;
+        `commit` is the same as seen from that branch.
+        """
         graph = self.graph
         graph._writable("creating a branch")
         store = graph._store
-        source = graph._line
-        if from_ is not None and from_.strip() != graph.branch_name:
-            source = branches.open_line(store, from_)
-        made = branches.create_branch(store, name, source, commit_id=commit, actor=graph.actor)
+        source, found = self._origin(from_, commit)
+        made = branches.create_branch(store, name, source, commit_id=found, actor=graph.actor)
         return graph._bound(made)
+
+    def _origin(self, from_: Named | None, commit: Named | None) -> tuple[Line, str | None]:
+        """The line that a new branch comes from, and the commit, unless that is its head."""
+        graph, store = self.graph, self.graph._store
+        source = graph._line
+        if from_ is not None and str(from_).strip() != graph.branch_name:
+            try:
+                source = branches.open_line(store, str(from_))
+            except (BranchNotFound, InputError) as unknown:
+                shown = _named(graph, from_, unknown)
+                if commit is not None:
+                    shown = find_point(store, source, shown, commit)
+                return line_with(store, source, shown.commit_id), shown.commit_id
+        if commit is None:
+            return source, None
+        near = of_state(store, source, source.refresh())
+        shown = find_point(store, source, near, commit)
+        return line_with(store, source, shown.commit_id), shown.commit_id
 
     def rename(self, name: str, new: str) -> Graph:
         """Give a branch another name, and get a handle on it; other handles on it go on."""
@@ -202,6 +229,14 @@ class Branches:
         """Delete a branch; what other branches took from it stays."""
         self.graph._writable("deleting a branch")
         branches.delete_branch(self.graph._store, name, bound=self.graph.branch_name)
+
+
+def _named(graph: Graph, point: Named, unknown: OmnigraphError) -> Snapshot:
+    """The state of a word that names no branch; what names nothing at all is an unknown branch."""
+    try:
+        return find_point(graph._store, graph._line, graph._newest(), point)
+    except InputError:
+        raise unknown from None
 
 
 def init(  # noqa: PLR0913 - all but two are named, and seldom given

@@ -160,14 +160,20 @@ class Handle:
         """The condition of a strict write: these tables are as the caller has seen them."""
         return self._memory.strict(keys)
 
-    def _wrote(self, commit: Commit | None, watch: Watch) -> None:
-        """Follow one's own write."""
-        if commit is not None:
-            self._memory.wrote(commit, watch)
-            opened = self._line.base()
-            self._held = (opened, of_state(self._store, self._line, opened))
-            self._snapshot = self._held[1]
-            self._warn(opened, commit)
+    def _wrote(self, commit: Commit | None, watch: Watch) -> Commit | None:
+        """Follow one's own write; gives its commit as callers get it."""
+        if commit is None:
+            return None
+        self._memory.wrote(commit, watch)
+        opened = self._line.base()
+        self._held = (opened, of_state(self._store, self._line, opened))
+        self._snapshot = self._held[1]
+        self._warn(opened, commit)
+        return self._given_out(commit)
+
+    def _given_out(self, commit: Commit | None) -> Commit | None:
+        """A commit that can be asked for its changes."""
+        return None if commit is None else replace(commit, graph=self)
 
     def _warn(self, opened: "Opened", commit: Commit) -> None:
         """Tell once, in the log and in `warnings`, what the write has made larger than is good."""

@@ -11,17 +11,18 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.comparison import Diff, Found
-from omnigraph.errors import EntityConflict, InputError, MergeConflict
+from omnigraph.errors import EntityConflict, InputError, MergeConflict, ReadSetConflict
 from omnigraph.errors.conflict import conflict_table
 from omnigraph.errors.conflict_card import conflict_card
-from omnigraph.history.bases import Frame, Outcome
+from omnigraph.history.bases import Frame, Outcome, recapture
 from omnigraph.history.commit import Commit
 from omnigraph.history.diff import diff_snapshots, matched
 from omnigraph.history.entities import TableChanges
 from omnigraph.history.plan import Signature
 from omnigraph.merging import conflicts as found_conflicts
 from omnigraph.merging.edges import Parallel
-from omnigraph.merging.merge import Merged, Request, merge_frame
+from omnigraph.merging.lost import LostEdge
+from omnigraph.merging.merge import ATTEMPTS, Merged, Request, merge_frame, only_tended
 from omnigraph.merging.strategy import Answer, add, settle
 from omnigraph.merging.work import Decision, Judged, Work
 from omnigraph.rules.delta import TableDelta
@@ -33,7 +34,8 @@ class MergeResult:
     """What a merge did, or would do. True when the target has everything of the source now.
 
     `outcome` is `already_up_to_date`, `fast_forward` or `merged`, and `conflict` in a dry run that
-    found some. `base`, `source` and `target` are the commits that were put together.
+    found some. `base`, `source` and `target` are the commits that were put together. `lost_edges`
+    went with a node that one side deleted and that the merge keeps: they do not come back.
     """
 
     outcome: Outcome
@@ -45,6 +47,7 @@ class MergeResult:
     target: str = ""
     branch_deleted: bool = False
     branch_delete_error: str | None = None
+    lost_edges: tuple[LostEdge, ...] = ()
     merged: Merged | None = field(default=None, repr=False, compare=False)
 
     def __bool__(self) -> bool:
@@ -69,6 +72,7 @@ class MergeResult:
             "resolved": self.merged.resolved if self.merged is not None else 0,
             "merged_properties": judged.merged_properties if judged is not None else 0,
             "parallel_edges": len(self.parallel_edges),
+            "lost_edges": len(self.lost_edges),
         }
 
     def to_arrow(self) -> pa.Table:
@@ -93,6 +97,7 @@ def result_of(merged: Merged) -> MergeResult:
         frame.base.commit_id,
         frame.theirs.commit_id,
         frame.ours.commit_id,
+        lost_edges=merged.lost,
         merged=merged,
     )
 
@@ -167,16 +172,16 @@ class MergeSession:
         return result_of(self._merge(replace(self._request, dry_run=True)))
 
     def commit(self, *, message: str | None = None, actor: str | None = None) -> MergeResult:
-        """Publish the merge.
+        """Publish the merge; maintenance of the target meanwhile is no obstacle.
 
-        Raises `MergeConflict` if a conflict is left, `ReadSetConflict` if the target has moved.
+        Raises `MergeConflict` if a conflict is left, `ReadSetConflict` if the target has changed.
         """
         left = self.open
         if left:
             raise MergeConflict(conflicts=left)
         old = self._request.signature
         signature = Signature(actor or old.actor, message if message is not None else old.message)
-        return self._done(self._merge(replace(self._request, signature=signature)))
+        return self._done(self._landed(replace(self._request, signature=signature)))
 
     def to_arrow(self) -> pa.Table:
         """All conflicts as an Arrow table, for a notebook or a file."""
@@ -185,6 +190,18 @@ class MergeSession:
 
     def _repr_html_(self) -> str:
         return conflict_card(self.open, repr(self)[1:-1])
+
+    def _landed(self, request: Request) -> Merged:
+        """The merge as it lands; where files of the target only moved it is judged once more."""
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return self._merge(request)
+            except ReadSetConflict:
+                if not only_tended(self._frame):
+                    raise
+                self._frame = recapture(self._frame)
+                self._work, self._judged = Work(self._frame, request.options), None
+        return self._merge(request)
 
     def _merge(self, request: Request) -> Merged:
         resolved = len(self.conflicts) - len(self.open)

@@ -72,8 +72,8 @@ class Shaping(Writing):
             else:
                 watch = self._watch(())
                 conditions = terms.conditions(watch, Attempts())
-                commit = apply_plan(self._line, plan, terms.signature(), conditions)
-                self._wrote(commit, watch)
+                made = apply_plan(self._line, plan, terms.signature(), conditions)
+                commit = self._wrote(made, watch)
         return SchemaApplied(plan, commit, here, event.seconds(), dry_run)
 
 

@@ -7,7 +7,7 @@ reads inside, and again on the newest state when the transaction ends. Nothing i
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from omnigraph import ids
@@ -41,7 +41,7 @@ from omnigraph.result import Result
 from omnigraph.rowtext import delete_text, edge_rows, inserting, rows_of, update_text
 from omnigraph.terms import Attempts, Terms, request_of, told
 
-Wrote = Callable[[Commit | None, Watch], None]
+Wrote = Callable[[Commit | None, Watch], Commit | None]
 Params = Mapping[str, Any] | None
 
 
@@ -225,8 +225,8 @@ class Transaction:
                 raise ReadSetConflict(member=error.type_key, **facts) from error
             event.retries = attempts.retries
             event.rows = sum(done.nodes.values()) + sum(done.edges.values())
-            self._wrote(done.commit, watch)
-        return receipt_of(done, name, event.seconds())
+            made = self._wrote(done.commit, watch)
+        return replace(receipt_of(done, name, event.seconds()), commit=made)
 
 
 @contextmanager

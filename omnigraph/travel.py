@@ -20,7 +20,7 @@ from omnigraph.history.log import in_order
 from omnigraph.history.points import Named, find_commit_named, find_point
 from omnigraph.history.snapshot import Snapshot, of_state
 from omnigraph.history.tags import Tag
-from omnigraph.history.trace import Blamed, EntityVersion, Trace
+from omnigraph.history.trace import Blamed, EntityHistory, Trace
 from omnigraph.merges import MergeResult
 from omnigraph.merging.merge import Request
 from omnigraph.merging.replay import Way, replay
@@ -84,13 +84,14 @@ class Travel(Branching):
 
     def history(
         self, type_name: str, key: Any, /, *, kind: str | None = None, limit: int | None = None
-    ) -> list[EntityVersion]:
+    ) -> EntityHistory:
         """Every version of one entity, newest first: which commit made it, and its values.
 
         A node is named by its key, an edge, or a node without key, by its id. Versions from merged
-        branches are told with the commits that made them; what cleanup took is left out.
+        branches are told with the commits that made them. Where a cleanup took the past it ends,
+        and `.gap` is the commit before which nothing is known.
         """
-        return list(islice(self._trace(type_name, key, kind).versions(), limit))
+        return self._trace(type_name, key, kind).versions(limit)
 
     def blame(self, type_name: str, key: Any, /, *, kind: str | None = None) -> dict[str, Blamed]:
         """Who last gave each property of an entity its value, by the name of the property."""
@@ -178,12 +179,13 @@ class Travel(Branching):
         asked: Request,
         signed: tuple[str | None, str | None],
     ) -> MergeResult:
-        from dataclasses import replace
-
         if not asked.dry_run:
             self._writable(f"a {way.replace('_', '-')}")
         target = self._line_named(branch)
-        shown = find_point(self._store, self._line, self._newest(), commit)
+        near, line = self._newest(), self._line
+        if way == "revert" and target is not line:  # HEAD is that of the branch
+            near, line = of_state(self._store, target, target.base()), target
+        shown = find_point(self._store, line, near, commit)
         message, actor = signed
         terms = self._merge_terms(message or _said(way, shown.commit), actor)
         asked = replace(asked, signature=terms.signature())

@@ -197,7 +197,8 @@ class Writing(Handle):
             commit = ensure_indices(there._line, signature)
         if commit is not None:
             there.refresh()
-        return Receipt(commit, branch=there.branch_name, elapsed=event.seconds())
+        made = there._given_out(commit)
+        return Receipt(made, branch=there.branch_name, elapsed=event.seconds())
 
     def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 12) -> Answer:
         """Call `fn(graph)`, again after a conflict that a fresh look may solve.
@@ -264,8 +265,8 @@ class Writing(Handle):
             )
             event.requests, event.retries = len(did), attempts.retries
             event.rows = sum(done.nodes.values()) + sum(done.edges.values())
-            self._wrote(done.commit, watch)
-        return receipt_of(done, here, event.seconds(), query.name)
+            made = self._wrote(done.commit, watch)
+        return replace(receipt_of(done, here, event.seconds(), query.name), commit=made)
 
     def _load(
         self,
@@ -292,14 +293,14 @@ class Writing(Handle):
             done = run(self._line, source, mode, way, signature, conditions)
             event.requests, event.retries = len(did), attempts.retries
             event.rows = done.total
-            self._wrote(done.commit, watch)
+            made = self._wrote(done.commit, watch)
         if done.problems:
             return report(done.problems, done.summary.seconds)
         replayed = terms.idempotency_key is not None and _replayed(done.commit, watch)
         if records and done.commit is None:
             done = replace(done, nodes={}, edges={})
         return Receipt(
-            done.commit,
+            made,
             done.nodes,
             done.edges,
             branch=here,

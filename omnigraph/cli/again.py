@@ -11,8 +11,10 @@ from .address import actor_option, address, store_option, tell_target, uri_optio
 from .conflicts import (
     counts,
     deciding_options,
+    lost_documents,
     preview_conflicts,
     strategy_of,
+    tell_lost,
     told_conflict,
     typed,
 )
@@ -93,11 +95,13 @@ def _tell(done: "MergeResult", asked: tuple[str, str, str], actor: str | None) -
     from .commit import document
 
     verb, commit, branch = asked
+    sides = branch, f"before {commit}" if verb == "revert" else commit
     if settings().json:
         facts = {"commit_id": commit, "branch": branch, "outcome": done.outcome, "actor_id": actor}
         conflicts = [one.to_json() for one in done.conflicts]
         made = document(done.commit) if done.commit is not None else None
-        show.document(facts | {"stats": done.stats, "merge_conflicts": conflicts, "commit": made})
+        told = {"merge_conflicts": conflicts, "lost_edges": lost_documents(done, sides)}
+        show.document(facts | {"stats": done.stats, **told, "commit": made})
         return
     if done.outcome == "already_up_to_date":
         show.result(f"nothing to do: {branch} has no change that {commit} would bring")
@@ -105,3 +109,4 @@ def _tell(done: "MergeResult", asked: tuple[str, str, str], actor: str | None) -
     words = ("reverted", "would revert") if verb == "revert" else ("picked", "would pick")
     end = "" if done.commit is None else f"; commit {done.commit.id}"
     show.result(f"{words[done.commit is None]} {commit} on {branch}: {counts(done)}{end}")
+    tell_lost(done, sides)

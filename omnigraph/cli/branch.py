@@ -34,9 +34,16 @@ def branch() -> None:
 
 @click.command()
 @click.argument("name")
-@click.option("--from", "source", default="main", show_default=True, help="The branch to fork.")
 @click.option(
-    "--commit", "commit_id", metavar="ID", help="A past commit of it, instead of its head."
+    "--from",
+    "source",
+    metavar="POINT",
+    default="main",
+    show_default=True,
+    help="A branch, a commit, a tag, a moment, or main~3.",
+)
+@click.option(
+    "--commit", "commit_id", metavar="POINT", help="A past commit of it, instead of its head."
 )
 @uri_option
 @store_option
@@ -55,8 +62,8 @@ def create(
     tell_target("branch create", root)
     from omnigraph.graph import open as open_graph
 
-    graph = open_graph(root.uri, branch=source, actor=actor)
-    made = graph.branches.create(name, commit=commit_id)
+    graph = open_graph(root.uri, actor=actor)
+    made = graph.branches.create(name, from_=source, commit=commit_id)
     head = made.snapshot.commit_id
     if settings().json:
         facts = {"uri": root.uri, "from": source, "name": made.branch_name}

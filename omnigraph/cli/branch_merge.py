@@ -12,8 +12,10 @@ from .conflicts import (
     Next,
     counts,
     deciding_options,
+    lost_documents,
     preview_conflicts,
     strategy_of,
+    tell_lost,
     told_conflict,
     typed,
 )
@@ -78,6 +80,7 @@ def _tell(done: "MergeResult", source: str, into: str, actor: str | None, again:
     for edge in done.parallel_edges[:3]:
         name = edge.key.partition(":")[2]
         show.note(f"both branches added the same {name}: '{edge.ours}' and '{edge.theirs}'")
+    tell_lost(done, (into, source))
 
 
 def _document(done: "MergeResult", source: str, into: str, actor: str | None) -> dict[str, Any]:
@@ -94,6 +97,7 @@ def _document(done: "MergeResult", source: str, into: str, actor: str | None) ->
         **deleted,
         "stats": done.stats,
         "merge_conflicts": [one.to_json() for one in done.conflicts],
+        "lost_edges": lost_documents(done, (into, source)),
         "commit": document(done.commit) if done.commit is not None else None,
     }
 

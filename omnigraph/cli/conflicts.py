@@ -112,6 +112,33 @@ def counts(done: "MergeResult") -> str:
     return ", ".join(told)
 
 
+def tell_lost(done: "MergeResult", sides: tuple[str, str]) -> None:
+    """Edges that went with a node which is kept: the first few, on the side."""
+    if not done.lost_edges:
+        return
+    count = show.count(len(done.lost_edges), "edge")
+    told = [f"{count} went with nodes that are kept, and will not come back:"]
+    told += [f"  {one} on {sides[one.side == 'theirs']}" for one in done.lost_edges[:_SHOWN]]
+    if len(done.lost_edges) > _SHOWN:
+        told.append(f"  and {len(done.lost_edges) - _SHOWN} more")
+    show.warnings(["\n".join(told)])
+
+
+def lost_documents(done: "MergeResult", sides: tuple[str, str]) -> list[dict[str, str]]:
+    """The same for programs."""
+    return [
+        {
+            "type_name": one.key.partition(":")[2],
+            "entity_id": one.id,
+            "from": one.src,
+            "to": one.dst,
+            "node": one.node,
+            "deleted_on": sides[one.side == "theirs"],
+        }
+        for one in done.lost_edges
+    ]
+
+
 def told_conflict(error: "MergeConflict", what: str, sides: tuple[str, str], again: Next) -> None:
     """End a command by its conflicts; programs get them as a document."""
     if settings().json_errors:

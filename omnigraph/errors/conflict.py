@@ -278,9 +278,13 @@ class EntityConflict:
 class MergeConflict(Conflict):
     """Merge conflicts: both branches changed the same entities.
 
-    >>> one = EntityConflict("node", "Person", "ada", "divergent_update")
-    >>> print(MergeConflict(conflicts=[one]).message)
+    As text it also says what each branch has.
+
+    >>> one = EntityConflict("node", "Person", "ada", "divergent_update", "age is 7 on 'main', …")
+    >>> print(MergeConflict(conflicts=[one], hint="decide"))
     merge conflicts: node type 'Person', entity id 'ada' (divergent_update)
+      Person 'ada': age is 7 on 'main', …
+    hint: decide
     """
 
     code = "MergeConflicts"
@@ -304,6 +308,15 @@ class MergeConflict(Conflict):
         listed = [one.to_json() for one in found]
         super().__init__(message or _preview(found), merge_conflicts=listed or None, **facts)
         self.conflicts = found
+
+    def __str__(self) -> str:
+        told = [
+            f"  {one.type_name} '{one.entity_id}': {one.message}"
+            for one in self.conflicts[:_PREVIEW]
+            if one.message
+        ]
+        head, line, hint = super().__str__().partition("\nhint: ")
+        return "\n".join([head, *told]) + line + hint
 
     def typed_members(self) -> dict[str, Any]:
         """Every conflicting entity."""

@@ -45,13 +45,22 @@ class Frame:
 
 def capture(source: Line, target: Line) -> Frame:
     """Both branches as they are now, and how they are related."""
-    taken, opened = source.refresh(), target.refresh()
-    theirs = of_state(source.store, source, taken)
+    theirs = of_state(source.store, source, source.refresh())
+    return _related(source, target, theirs)
+
+
+def recapture(frame: Frame) -> Frame:
+    """The same on the newest state of the target; what is merged stays what it was."""
+    return _related(frame.source, frame.target, frame.theirs)
+
+
+def _related(source: Line | None, target: Line, theirs: Snapshot) -> Frame:
+    opened = target.refresh()
     ours = of_state(target.store, target, opened)
     found, only = best_bases(ours, theirs)
     if not found:
         raise InputError(
-            f"branches '{source.name}' and '{target.name}' have no common history",
+            f"branches '{theirs.branch}' and '{target.name}' have no common history",
             reason="no common ancestor",
         )
     outcome: Outcome = "merged"

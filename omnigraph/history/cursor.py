@@ -30,7 +30,7 @@ _REASONS = {
     "graph": "it was made for another graph",
     "genesis": "it was made for another graph",
     "branch": "it was made for another branch",
-    "incarnation": "the branch was deleted and made again since",
+    "incarnation": "the branch was deleted and made again since, or another one has its name",
     "filter": "it was made with another filter",
 }
 
@@ -82,8 +82,11 @@ def decode(text: str, kind: Kind, binding: Binding) -> dict[str, Any]:
     if facts.get("kind") != kind:
         found = _WORDS.get(str(facts.get("kind")), "something else")
         raise ChangeCursorRejected(reason=f"it is {found}, not {_WORDS[kind]}")
+    known = {one: facts.get(one) for one in _REASONS}
+    if known["incarnation"] == binding.incarnation:
+        known["branch"] = binding.branch or None  # whatever it was called when the token was made
     for name, expected in _facts(binding).items():
-        if facts.get(name) != expected:
+        if known[name] != expected:
             raise ChangeCursorRejected(reason=_REASONS[name])
     place: dict[str, Any] = facts["at"]
     return place

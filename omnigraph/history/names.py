@@ -37,6 +37,8 @@ def check_new(name: str, kind: str = "branch") -> str:
 
 
 def _fault(text: str) -> str | None:
+    if text.upper() == "HEAD":
+        return "HEAD is what a handle shows"
     if text.startswith("__"):
         return "names that begin with '__' are reserved"
     if text.endswith(".lock"):

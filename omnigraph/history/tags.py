@@ -4,17 +4,18 @@ A tag is made like a branch: a manifest of its own behind a numbered name. It is
 to again; deleting it closes its manifest, so that a cut-off creation cannot bring it back.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from omnigraph import ids
-from omnigraph.errors import AlreadyExists
+from omnigraph.errors import AlreadyExists, NotFound, SnapshotNotFound
 from omnigraph.storage import layout
 from omnigraph.storage.failures import reported
 from omnigraph.storage.store import Store
 
 from . import branches, names, refs
 from .intent import Intent
-from .line import Line
+from .line import Line, line_of
 from .log import Log
 from .manifest import Opened, read_manifest
 from .refs import Ref
@@ -51,7 +52,7 @@ def create_tag(
     with reported("none"):
         number = _free_number(store, text)
         if commit_id is not None:
-            source = find_commit(store, source, commit_id)[0]
+            source = line_with(store, source, commit_id)
 
         def intend(base: str) -> Intent:
             return _intent(text, source, base, actor, message)
@@ -60,6 +61,22 @@ def create_tag(
     line = branches.carry_out(store, intent, state, number)
     created = intent.created_at
     return Tag(text, intent.base_commit, source.name, line.ulid, created, actor, message)
+
+
+def line_with(store: Store, line: Line, commit_id: str) -> Line:
+    """The line whose log has a commit: a branch, this one first, or a tag that alone keeps it.
+
+    The line of a tag goes by the branch that it was found on; nobody publishes to it.
+    """
+    try:
+        return find_commit(store, line, commit_id)[0]
+    except SnapshotNotFound:
+        for tag in list_tags(store):
+            with suppress(NotFound):  # deleted since it was listed
+                ref = refs.find_ref(store, tag.name, layout.TAGS)
+                if Log(store, _opened(store, ref).state).find(commit_id) is not None:
+                    return line_of(store, tag.branch or layout.MAIN, tag.ulid)
+        raise
 
 
 def list_tags(store: Store) -> list[Tag]:

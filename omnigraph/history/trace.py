@@ -5,7 +5,7 @@ branch; a merge that only brought it along made nothing. Each content of the tab
 for one row; commits that did not touch the table cost nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,25 @@ class EntityVersion:
     before: dict[str, Any] | None = None
     changed: tuple[str, ...] = ()
     endpoints: dict[str, str] | None = None
+
+
+class EntityHistory(list[EntityVersion]):
+    """The versions of an entity, newest first.
+
+    `gap` is where a cleanup has taken the past: the newest commit that changed the type and can no
+    longer be compared with what was before it. Older versions are not told. None when all are.
+    """
+
+    gap: Commit | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every version is here, down to the first."""
+        return self.gap is None
+
+    def __repr__(self) -> str:
+        end = "" if self.gap is None else f"; a cleanup took what was before commit {self.gap.id}"
+        return f"<EntityHistory: {len(self)} version{'s'[: len(self) != 1]}{end}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +93,22 @@ class Trace:
         self._gone = frozenset(shown.schema.erased)
         self._known: dict[str, _Row] = {}
 
-    def versions(self) -> Iterator[EntityVersion]:
-        """Every version, newest first; it ends where cleanup took the past."""
+    def versions(self, limit: int | None = None) -> EntityHistory:
+        """Every version, newest first, or so many; it ends where cleanup took the past."""
+        found = EntityHistory()
         for commit in self._commits:
+            if limit is not None and len(found) >= limit:
+                break
             if not any(self._differs(commit, parent) for parent in commit.parents or ("",)):
                 continue
             try:
                 change = self._change(commit)
             except HistoryReclaimed:
-                return
+                found.gap = commit
+                break
             if change is not None:
-                yield _version(commit, change)
+                found.append(_version(commit, change))
+        return found
 
     def blame(self) -> dict[str, Blamed]:
         """For each property that the entity has now, the commit that gave its value."""

@@ -24,10 +24,11 @@ from omnigraph.rules.delta import Delta
 
 from .edges import Parallel
 from .land import land
+from .lost import LostEdge
 from .strategy import Strategy, checked, settle, spelled
 from .work import Decisions, Judged, Options, Work
 
-_ATTEMPTS = 4  # maintenance of the target is no reason to give up
+ATTEMPTS = 4  # maintenance of the target is no reason to give up
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,11 @@ class Merged:
     def conflicts(self) -> tuple[EntityConflict, ...]:
         """What stands against the merge."""
         return () if self.judged is None else tuple(one.conflict for one in self.judged.found)
+
+    @property
+    def lost(self) -> tuple[LostEdge, ...]:
+        """Edges that went with nodes which the merge keeps."""
+        return () if self.judged is None else self.judged.lost
 
     @property
     def parallel(self) -> tuple[Parallel, ...]:
@@ -82,18 +88,18 @@ def merge(source: Line, target: Line, asked: Request) -> Merged:
 
     Raises `MergeConflict` with every conflict that is left, unless it is a dry run.
     """
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(ATTEMPTS):
         frame = open_merge(source, target, asked.if_commit)
         checked(asked.strategy, _type_names(frame))
         try:
             return merge_frame(frame, asked)
         except ReadSetConflict:
-            if attempt + 1 == _ATTEMPTS or not _only_tended(frame):
+            if attempt + 1 == ATTEMPTS or not only_tended(frame):
                 raise
     raise InternalError("unreachable")
 
 
-def _only_tended(frame: Frame) -> bool:
+def only_tended(frame: Frame) -> bool:
     """Whether the target has moved without any change of what it holds."""
     now, then = frame.target.refresh().state, frame.ours
     contents = {key: one.content_id for key, one in now.tables.items()}
@@ -115,7 +121,7 @@ def merge_frame(
     work = work or Work(frame, asked.options)
     if frame.outcome == "fast_forward":
         # The result is the source, which was valid when it was written.
-        adopted = {key: work.entry_of(key) for key in work.touched()}
+        adopted = {key: work.entry_of(key) for key in work.touched() if not work.unmoved(key)}
         judged = Judged((), Delta(), adopted)
     else:
         judged, count = settle(work, asked.strategy, decisions)
@@ -127,12 +133,12 @@ def merge_frame(
         raise MergeConflict(conflicts=merged.conflicts)
     if asked.dry_run:
         return merged
-    told = details(asked, resolved=resolved)
+    told = details(asked, resolved=resolved, lost=len(judged.lost))
     commit = land(frame, judged.delta, judged.adopted, asked.signature, told)
     return replace(merged, commit=commit)
 
 
-def details(asked: Request, *, resolved: int) -> dict[str, Any]:
+def details(asked: Request, *, resolved: int, lost: int = 0) -> dict[str, Any]:
     """How a merge was done, for its commit; what is as usual is left out."""
     told: dict[str, Any] = {}
     if asked.options.granularity != "entity":
@@ -143,6 +149,8 @@ def details(asked: Request, *, resolved: int) -> dict[str, Any]:
         told["strategy"] = spelled(asked.strategy)
     if resolved:
         told["resolved"] = resolved
+    if lost:
+        told["lost_edges"] = lost
     return told
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from omnigraph.errors import InputError, MergeConflict, PreconditionFailed
+from omnigraph.errors import InputError, MergeConflict, PreconditionFailed, SchemaMismatch
 from omnigraph.history.bases import Frame
 from omnigraph.history.commit import Commit
 from omnigraph.history.diff import snapshot_of
@@ -19,7 +19,7 @@ from omnigraph.history.line import Line
 from omnigraph.history.manifest import Opened
 from omnigraph.history.plan import HeadWas, PublishPlan, SameAnswer, SameSchema, WriteTxn
 from omnigraph.history.publish import publish
-from omnigraph.history.schemas import schemas_agree, schemas_differ
+from omnigraph.history.schemas import schemas_agree
 from omnigraph.history.snapshot import Snapshot, of_state
 from omnigraph.ingest.stage import stage_tables
 from omnigraph.rules.delta import TableDelta
@@ -59,14 +59,15 @@ def replay(
     label = shown.commit_id if way == "cherry_pick" else f"before {shown.commit_id}"
     theirs = replace(theirs, branch=label)
     if asked.dry_run:
-        return _judged(target, target.refresh(), base, theirs, asked)
+        return _judged(way, target, target.refresh(), (base, theirs), asked)
     told = {"commit": shown.commit_id, **({"mainline": mainline} if mainline else {})}
     last: list[Merged] = []
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
-        found = _judged(target, txn.base, base, theirs, asked)
+        found = _judged(way, target, txn.base, (base, theirs), asked)
         last[:] = [found]
-        return _planned(way, found, txn, told | details(asked, resolved=found.resolved))
+        decided = details(asked, resolved=found.resolved, lost=len(found.lost))
+        return _planned(way, found, txn, told | decided)
 
     conditions = () if asked.if_commit is None else (HeadWas(asked.if_commit),)
     commit = publish(target, prepare, asked.signature, conditions)
@@ -74,15 +75,17 @@ def replay(
 
 
 def _judged(
-    target: Line, opened: Opened, base: Snapshot, theirs: Snapshot, asked: Request
+    way: Way, target: Line, opened: Opened, change: tuple[Snapshot, Snapshot], asked: Request
 ) -> Merged:
-    """What the changes would do to one state of the branch."""
+    """What a change, from one state to another, would do to one state of the branch."""
+    base, theirs = change
     ours = of_state(target.store, target, opened)
     if asked.if_commit is not None and ours.commit_id != asked.if_commit:
         expected, actual = asked.if_commit, ours.commit_id
         raise PreconditionFailed(branch=target.name, expected=expected, actual=actual)
     if not schemas_agree(theirs.schema, ours.schema):
-        raise schemas_differ(f"commit {theirs.commit_id}", target.name)
+        commit_id = theirs.commit_id if way == "cherry_pick" else base.commit_id
+        raise _other_schema(way, commit_id, target.name)
     checked(asked.strategy, [key.partition(":")[2] for key in ours.tables])
     frame = Frame(None, target, opened, ours, theirs, (base,), "merged")
     judged, resolved = settle(_Rewrite(frame, asked.options), asked.strategy)
@@ -120,11 +123,25 @@ def _before(shown: Snapshot, mainline: int | None) -> Snapshot:
     parent = snapshot_of(shown, shown.log, _parent(commit, mainline))
     if parent.schema_row.hash != shown.schema_row.hash:
         raise InputError(
-            f"commit {commit.id} changed the schema",
-            reason="only changes of data can be repeated or taken back",
-            hint="apply the schema that you want: `omnigraph schema apply`",
+            f"commit {commit.id} changed the schema: only changes of data can be taken back or"
+            " made again",
+            reason="a commit of a schema",
+            hint="apply the schema that you want: `omnigraph schema apply`; data that it dropped is"
+            f" readable before it: --snapshot {parent.commit_id}",
         )
     return parent
+
+
+def _other_schema(way: Way, commit_id: str, branch: str) -> SchemaMismatch:
+    """A commit whose rows have other columns than those of the branch now."""
+    turned = "taken back" if way == "revert" else "made again"
+    return SchemaMismatch(
+        f"commit {commit_id} cannot be {turned} on '{branch}': the schema has changed since",
+        source=f"commit {commit_id}",
+        target=branch,
+        hint=f"see what it changed with `omnigraph commit changes {commit_id}`, and make or undo"
+        " that by a mutation; or make a branch from before the change of the schema",
+    )
 
 
 def _parent(commit: Commit, mainline: int | None) -> str:

@@ -93,6 +93,15 @@ class Sides:
         row = row_of(other.before, entity)
         return row if row is not None else row_of(other.deleted, entity)
 
+    def of(self, side: Choice) -> TableChanges:
+        """What a side changed."""
+        return self.ours if side == "ours" else self.theirs
+
+    def chosen(self, entity: str, side: Choice) -> pa.Table | None:
+        """What an entity becomes when a side is chosen for it; None when it goes."""
+        found = self.contested.get(entity)
+        return found.mixed[side] if found is not None else self.state(side, entity)
+
     def knows(self, entity: str) -> bool:
         """Whether a side changed an entity."""
         return any(

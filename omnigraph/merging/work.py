@@ -21,10 +21,12 @@ from omnigraph.rules.check import check, type_named
 from omnigraph.rules.delta import FRESH, UNKNOWN, Delta, TableDelta
 from omnigraph.rules.lookup import Committed
 from omnigraph.rules.violation import Violation
+from omnigraph.storage.difference import compare
 
 from .conflicts import Entity, Found, broken_rule, contested
 from .edges import Parallel, parallel_edges
 from .limits import MergeLimits, check_delta
+from .lost import LostEdge, lost_edges
 from .sides import Choice, Granularity, Sides
 from .virtual import virtual_sides
 
@@ -51,6 +53,7 @@ class Judged:
     parallel: tuple[Parallel, ...] = ()
     merged_properties: int = 0
     requirements: tuple[Requirement, ...] = ()  # what the rules read of the target
+    lost: tuple[LostEdge, ...] = ()
 
 
 class Work:
@@ -95,7 +98,20 @@ class Work:
         combined = sum(self.sides(key).combined_properties for key in self.touched())
         order = sorted(found, key=lambda one: one.order)
         delta, read = replace(delta, tables=left), tuple(lookup.requirements)
-        return Judged(tuple(order), delta, adopted, parallel, combined, read)
+        lost = lost_edges(self.catalog, self.sides, decisions)
+        return Judged(tuple(order), delta, adopted, parallel, combined, read, lost)
+
+    def unmoved(self, key: str) -> bool:
+        """Whether both sides have the very files of a table: what was changed was taken back.
+
+        Versions of other sizes are not opened, and no row is read.
+        """
+        ours, theirs = self.frame.ours.tables.get(key), self.frame.theirs.tables.get(key)
+        if ours is None or theirs is None:
+            return False
+        if (ours.rows, ours.location) != (theirs.rows, theirs.location):
+            return False
+        return compare(self.frame.ours.table(key), self.frame.theirs.table(key)).empty
 
     def entry_of(self, key: str) -> TableEntry:
         """A table of what is merged as the target will name it."""
@@ -200,7 +216,7 @@ def _decided(sides: Sides, chosen: Mapping[str, Decision]) -> tuple[list[pa.Tabl
         if isinstance(what, pa.Table):
             rows.append(what)
         elif _changes(sides, entity, what):
-            row = outcome(sides, entity, what)
+            row = sides.chosen(entity, what)
             rows += [row] if row is not None else []
             removed += [entity] if row is None else []
     return rows, removed
@@ -211,9 +227,3 @@ def _changes(sides: Sides, entity: str, side: Choice) -> bool:
     if side == "theirs":
         return sides.knows(entity)
     return sides.granularity == "property" and entity in sides.contested
-
-
-def outcome(sides: Sides, entity: str, side: Choice) -> pa.Table | None:
-    """What an entity becomes when a side is chosen for it; None when it goes."""
-    found = sides.contested.get(entity)
-    return found.mixed[side] if found is not None else sides.state(side, entity)

@@ -49,6 +49,11 @@ class Difference:
     marked: tuple[_Pair, ...]
 
     @property
+    def empty(self) -> bool:
+        """Whether both versions have the same files, and the same rows deleted from them."""
+        return not (self.gone or self.come or self.marked)
+
+    @property
     def rows(self) -> int:
         """How many rows have to be read at most, beside the row ids of marked fragments."""
         whole = sum(one.physical_rows for one in (*self.gone, *self.come))

@@ -262,6 +262,23 @@ def test_a_branch_that_was_made_again_is_another_one(graph: Graph) -> None:
         side.changes(cursor=cursor)
 
 
+def test_a_renamed_branch_goes_on_where_it_was(graph: Graph) -> None:
+    side = graph.branches.create("side")
+    side.insert("Firm", {"name": "old"})
+    cursor = side.changes().cursor
+    page = side.poll_changes("beginning", limit=1).next_page_token
+    following = side.follow(cursor=cursor, wait=lambda _: None)
+    renamed = graph.branches.rename("side", "review")
+    renamed.insert("Firm", {"name": "new"})
+    for one in (renamed, side, graph.checkout("review")):
+        assert [len(block.changes) for block in one.changes(cursor=cursor)] == [1]
+    assert renamed.poll_changes(page_token=page).blocks
+    assert next(following).changes
+    again = graph.branches.create("side")
+    with pytest.raises(ChangeCursorRejected, match="another one has its name"):
+        again.changes(cursor=cursor)
+
+
 def test_a_copy_goes_on_where_the_original_was(graph: Graph, tmp_path: Path) -> None:
     cursor = next(graph.changes("beginning")).cursor
     graph.copy_to(tmp_path / "copy")

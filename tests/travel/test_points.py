@@ -10,6 +10,7 @@ import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import (
     AlreadyExists,
+    BranchNotFound,
     InputError,
     NotFound,
     OmnigraphError,
@@ -169,3 +170,61 @@ def test_a_handle_that_only_reads_makes_no_tag(graph: Graph) -> None:
         with pytest.raises(ReadOnlyError):
             there.untag("v1")
     assert [one.name for one in graph.tags()] == ["v1"]
+
+
+def test_what_only_a_tag_keeps_can_be_branched_and_tagged(graph: Graph) -> None:
+    side = graph.branches.create("side")
+    side.insert("Person", {"name": "eve"}, message="eve")
+    before, kept = side.log()[1].id, side.head.id
+    graph.tag("old", "side")
+    graph.branches.delete("side")
+    for at, point in enumerate(("old", kept, "old~0")):
+        made = graph.branches.create(f"again{at}", from_=point)
+        assert made.head.id == kept
+        made.insert("Person", {"name": "fay"})
+        assert made.nodes("Person").count() == 4
+    assert graph.branches.create("earlier", from_="old~1").head.id == before
+    assert graph.branches.create("seen", from_="again0", commit="HEAD~1").head.id == kept
+    for at in range(3):
+        graph.branches.delete(f"again{at}")
+    graph.branches.delete("seen")
+    assert graph.tag("older", kept).commit_id == kept
+    graph.untag("old")
+    assert graph.at("older").nodes("Person").count() == 3
+    assert graph.merge("earlier").outcome == "already_up_to_date"
+
+
+def test_a_branch_begins_wherever_a_state_can_be_named(graph: Graph) -> None:
+    head = graph.head
+    for at, point in enumerate(("HEAD~1", "main~1", head.parent, START + timedelta(days=4))):
+        assert graph.branches.create(f"b{at}", from_=point).head.id == head.parent
+    assert graph.branches.create("v", from_="v1").head.id == graph.at("v1").head.id
+    for wrong in ("nobody", "no body", "HEADS~2"):
+        with pytest.raises(BranchNotFound):
+            graph.branches.create("x", from_=wrong)
+    with pytest.raises(NotFound):
+        graph.branches.create("x", from_="HEAD~99")
+
+
+@pytest.mark.parametrize("name", ["HEAD", "head", "Head", "HEAD~1"])
+def test_what_means_a_head_is_no_name(graph: Graph, name: str) -> None:
+    calls: list[Any] = [
+        lambda: graph.tag(name),
+        lambda: graph.branches.create(name),
+        lambda: graph.branches.rename("review", name),
+    ]
+    for call in calls:
+        with pytest.raises(InputError, match="cannot name a"):
+            call()
+
+
+def test_writes_give_commits_that_tell_their_changes(graph: Graph) -> None:
+    receipt = graph.insert("Person", {"name": "gus"})
+    assert receipt.commit is not None
+    assert [one.id for one in receipt.commit.changes()] == ["gus"]
+    with graph.transaction() as tx:
+        tx.insert("Person", {"name": "hal"})
+    assert tx.receipt is not None
+    assert tx.receipt.commit is not None
+    assert [one.op for one in tx.receipt.commit.changes()] == ["insert"]
+    assert pickle.loads(pickle.dumps(receipt)).commit == receipt.commit

@@ -105,8 +105,28 @@ def test_what_cannot_be_taken_back(graph: Graph) -> None:
     graph.apply_schema(SCHEMA.replace("score: F64?", "score: F64?  note: String?"))
     with pytest.raises(InputError, match="changed the schema"):
         graph.revert("HEAD")
-    with pytest.raises(omnigraph.errors.SchemaMismatch):
-        graph.revert(head)
+    for dry_run in (False, True):
+        with pytest.raises(omnigraph.errors.SchemaMismatch) as caught:
+            graph.revert(head, dry_run=dry_run)
+        assert caught.value.message == (
+            f"commit {head} cannot be taken back on 'main': the schema has changed since"
+        )
+        assert f"omnigraph commit changes {head}" in str(caught.value)
+
+
+def test_head_is_that_of_the_branch_on_which_a_commit_is_taken_back(graph: Graph) -> None:
+    review = graph.checkout("review")
+    done = graph.revert("HEAD", branch="review")
+    assert done.commit is not None
+    assert done.commit.message == 'Revert "moved"'
+    assert review.refresh()["Person", "ada"].properties["city"] is None
+    assert graph.revert("HEAD", branch="review").commit is not None  # and back it comes
+    assert review.refresh()["Person", "ada"].properties["city"] == "Ulm"
+    # To pick is to take from here what another branch shall have.
+    picked = graph.cherry_pick("HEAD", into="review", granularity="property")
+    assert review.refresh()["Person", "ada"].properties["age"] == 9
+    assert picked.commit is not None
+    assert len(picked.commit.changes()) == 1
 
 
 def test_a_commit_is_made_again_elsewhere(graph: Graph) -> None:

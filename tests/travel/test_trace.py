@@ -126,3 +126,24 @@ def test_a_type_keeps_its_past_under_another_name(tmp_path: Path) -> None:
         "name": "one",
         "size": "grown",
     }
+
+
+def test_a_history_says_where_a_cleanup_took_the_past(empty: Graph) -> None:
+    empty.insert("Person", {"name": "ada", "age": 1}, {"name": "bob"}, message="one")
+    for age in (2, 3, 4):
+        empty.update("Person", where="name = 'ada'", set={"age": age}, message=f"at {age}")
+    whole = empty.history("Person", "ada")
+    assert (whole.complete, whole.gap, len(whole)) == (True, None, 4)
+    empty.cleanup(keep=2, older_than=0, grace=0, confirm=True)
+    found = empty.history("Person", "ada")
+    assert told(found) == [("at 4", "update", ("age",))]
+    assert found.gap is not None
+    assert (found.complete, found.gap.message) == (False, "at 3")
+    assert repr(found) == (
+        f"<EntityHistory: 1 version; a cleanup took what was before commit {found.gap.id}>"
+    )
+    still = empty.history("Person", "bob")  # who has not changed since: nothing, but not silently
+    assert (list(still), still.complete) == ([], False)
+    assert empty.history("Person", "ada", limit=1).complete
+    blamed = empty.blame("Person", "ada")
+    assert (blamed["age"].commit is None, blamed["name"].commit) == (False, None)

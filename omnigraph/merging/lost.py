@@ -1,0 +1,103 @@
+"""Edges that went with a node which the merge keeps.
+
+A deletion takes the edges of its node along, and these are changes of that side as any others: who
+keeps the node against its deletion does not get them back. They are found here, to be told.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.lang.schema.catalog import Catalog, Edge
+
+from .sides import Choice, Sides, ids_of, row_of
+
+Entity = tuple[str, str]
+Decided = Mapping[Entity, Any]  # a side, or a row
+_SIDES: tuple[Choice, Choice] = ("ours", "theirs")
+
+
+class LostEdge(NamedTuple):
+    """An edge that is gone though both its nodes stay: one side deleted `node`, the merge keeps it.
+
+    `side` is the one that deleted it.
+    """
+
+    key: str
+    id: str
+    src: str
+    dst: str
+    node: str
+    side: Choice
+
+    def __str__(self) -> str:
+        name = self.key.partition(":")[2]
+        return f"{name} '{self.id}' ({self.src} -> {self.dst}) went with '{self.node}'"
+
+
+def lost_edges(
+    catalog: Catalog, sides: Callable[[str], Sides], decisions: Decided
+) -> tuple[LostEdge, ...]:
+    """The edges that went with nodes which it was decided to keep, by type and id."""
+    found: list[LostEdge] = []
+    for side in _SIDES:
+        kept = _kept(side, sides, decisions)
+        for edge in catalog.edges if kept else ():
+            found += _of_type(edge, side, kept, sides, decisions)
+    return tuple(sorted(found))
+
+
+def _kept(
+    side: Choice, sides: Callable[[str], Sides], decisions: Decided
+) -> dict[str, dict[str, bool]]:
+    """Nodes that a side deleted and that were decided about: whether each stays."""
+    found: dict[str, dict[str, bool]] = {}
+    for (key, entity), what in decisions.items():
+        if key.startswith("node:") and _deleted(sides(key), side, entity):
+            row = what if isinstance(what, pa.Table) else sides(key).chosen(entity, what)
+            found.setdefault(key, {})[entity] = row is not None
+    return found
+
+
+def _deleted(sides: Sides, side: Choice, entity: str) -> bool:
+    return row_of(sides.of(side).deleted, entity) is not None
+
+
+def _of_type(
+    edge: Edge,
+    side: Choice,
+    kept: Mapping[str, Mapping[str, bool]],
+    sides: Callable[[str], Sides],
+    decisions: Decided,
+) -> Iterator[LostEdge]:
+    ends = {"src": f"node:{edge.source}", "dst": f"node:{edge.target}"}
+    stay = {
+        end: [n for n, stays in kept.get(key, {}).items() if stays] for end, key in ends.items()
+    }
+    if not any(stay.values()):
+        return
+    key = f"edge:{edge.name}"
+    own = sides(key)
+    gone, other = own.of(side).deleted, ids_of(own.of("theirs" if side == "ours" else "ours"))
+    touched = [pc.is_in(gone[end], pa.array(names, pa.string())) for end, names in stay.items()]
+    alone = pc.invert(pc.is_in(gone["id"], other))  # else the other side wants it gone, or not
+    rows = gone.filter(pc.and_(pc.or_(*touched), alone)).select(["id", "src", "dst"])
+    for row in rows.to_pylist():
+        nodes = [(ends[end], row[end]) for end in ends]
+        if (key, row["id"]) in decisions:
+            continue
+        if all(_stays(one, side, kept, sides) for one in nodes):
+            node = next(row[end] for end in ends if row[end] in stay[end])
+            yield LostEdge(key, row["id"], row["src"], row["dst"], node, side)
+
+
+def _stays(
+    node: Entity,
+    side: Choice,
+    kept: Mapping[str, Mapping[str, bool]],
+    sides: Callable[[str], Sides],
+) -> bool:
+    key, entity = node
+    return kept.get(key, {}).get(entity, not _deleted(sides(key), side, entity))

@@ -1,0 +1,75 @@
+"""A node that is kept against its deletion does not get its edges back; the merge says so."""
+
+from typing import Any
+
+import pytest
+
+from tests.merge.conftest import Both, edge, person, stored
+
+
+@pytest.fixture
+def prepared(both: Both) -> Both:
+    """Four people who know one another, a note, and a branch."""
+    people: Any = {one: person(one, 0) for one in "abcd"}
+    knows = {"ab": edge("a", "b"), "bc": edge("b", "c"), "cd": edge("c", "d"), "ca": edge("c", "a")}
+    rows: Any = {
+        "node:Person": people,
+        "edge:Knows": knows,
+        "node:Note": {"n": {"p": 1, "q": None}},
+    }
+    both.put("main", {**rows, "edge:About": {"nb": edge("n", "b")}})
+    both.fork("dev")
+    return both
+
+
+def _lost(found: Any) -> list[tuple[str, ...]]:
+    return [(one.key, one.id, one.node, one.side) for one in found.lost_edges]
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["here", "there"])
+def test_edges_that_went_with_a_kept_node_are_told(prepared: Both, turned: bool) -> None:
+    gone, kept = ("dev", "main") if turned else ("main", "dev")
+    prepared.drop(gone, "node:Person", "b", "d")
+    prepared.put(kept, {"node:Person": {"b": person("b", 9)}})
+    side, other = ("ours", "theirs") if turned else ("theirs", "ours")
+    deleted_on = "theirs" if turned else "ours"
+    assert prepared.graph.merge("dev", dry_run=True).lost_edges == ()
+    assert prepared.graph.merge("dev", dry_run=True, strategy=other).lost_edges == ()
+    tried = prepared.graph.merge("dev", dry_run=True, strategy=side)
+    done = prepared.graph.merge("dev", strategy=side)
+    wanted = [
+        ("edge:About", "nb", "b", deleted_on),
+        ("edge:Knows", "ab", "b", deleted_on),
+        ("edge:Knows", "bc", "b", deleted_on),
+    ]
+    assert _lost(tried) == _lost(done) == wanted
+    assert str(done.lost_edges[0]) == "About 'nb' (n -> b) went with 'b'"
+    assert done.stats["lost_edges"] == done.commit.details["lost_edges"] == 3
+    rows = stored(prepared.on("main"))
+    assert [*rows["edge:Knows"], *rows["edge:About"]] == ["ca"]
+
+
+def test_what_the_other_side_removed_too_or_decided_is_not_lost(prepared: Both) -> None:
+    prepared.drop("main", "node:Person", "b")
+    prepared.put("dev", {"node:Person": {"b": person("b", 9)}})
+    prepared.drop("dev", "edge:Knows", "ab")
+    prepared.put("dev", {"edge:Knows": {"bc": edge("b", "c", 5)}})
+    session = prepared.graph.merge_session("dev").resolve_all("theirs", type="Person")
+    session.resolve_all("ours", type="Knows")
+    assert _lost(session.preview()) == [("edge:About", "nb", "b", "ours")]
+    assert _lost(session.commit()) == [("edge:About", "nb", "b", "ours")]
+
+
+def test_a_node_that_an_edge_brings_back_comes_alone(prepared: Both) -> None:
+    prepared.drop("main", "node:Person", "b")
+    prepared.put("dev", {"edge:Knows": {"new": edge("a", "b")}})
+    done = prepared.graph.merge("dev", strategy="theirs")
+    assert [one.id for one in done.lost_edges] == ["nb", "ab", "bc"]
+    assert sorted(stored(prepared.on("main"))["edge:Knows"]) == ["ca", "cd", "new"]
+
+
+def test_an_end_that_stays_gone_loses_nothing(prepared: Both) -> None:
+    prepared.drop("main", "node:Person", "b", "c")
+    prepared.put("dev", {"node:Person": {"b": person("b", 9)}})
+    done = prepared.graph.merge("dev", strategy="theirs")
+    assert [one.id for one in done.lost_edges] == ["nb", "ab"]
