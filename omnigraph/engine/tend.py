@@ -16,6 +16,7 @@ from omnigraph.rules.check import type_named
 from omnigraph.rules.indexed import indexed_columns
 from omnigraph.storage.failures import reported
 from omnigraph.storage.index import stage_indexes
+from omnigraph.storage.lost_index import lost_segments
 from omnigraph.storage.table import Staged, replays
 
 MAINTENANCE = "omnigraph:maintenance"
@@ -26,6 +27,7 @@ def ensure_indices(
 ) -> Commit | None:
     """Build the indexes that the schema asks for over all rows that none covers.
 
+    Where files of an index are lost, those of the table are built anew.
     `types` are keys of tables. Gives the commit, or None when every row is covered already.
     """
     base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
@@ -55,7 +57,9 @@ def _stage(
         one = type_named(catalog, key)
         table, before = txn.table(key), made.get(key)
         keep = before is not None and replays(before, table)
-        staged = before if keep else stage_indexes(txn.store, table, indexed_columns(one))
+        lost = not keep and bool(lost_segments(txn.store, table))
+        columns = indexed_columns(one)
+        staged = before if keep else stage_indexes(txn.store, table, columns, anew=lost)
         if staged is not None:
             found[key] = staged
     return found

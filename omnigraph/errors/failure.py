@@ -43,6 +43,10 @@ class TransientStorageError(StorageError, Transient):
     hint = "wait, then try again"
 
 
+class IndexUnreadable(UserWarning):
+    """A warning: an index cannot be read. Answers are right; they take longer until it is built."""
+
+
 class BlobIntegrityError(ServerError):
     """A stored blob contradicts its description."""
 

@@ -139,8 +139,8 @@ def _of_type(run: _Run, judge: Judge, one: Node | Edge) -> Iterator[Finding]:
     try:
         yield from judge.of_type(one)
         if entry is not None and version is not None:
-            table = open_table(run.store, *version)
-            yield from check_indexes(table, key)
+            if not run.whole.lost_indexes(version):  # else named already
+                yield from check_indexes(open_table(run.store, *version), key)
             run.ids |= {version: judge.ids[one.name]} if one.name in judge.ids else {}
     except (OmnigraphError, OSError, ValueError, RuntimeError) as error:
         yield from _unreadable(run, key, version, error)

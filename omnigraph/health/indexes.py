@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import StorageError
-from omnigraph.storage.find import read, read_unindexed
+from omnigraph.storage.find import read_indexed, read_unindexed
 from omnigraph.storage.index import covered
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.substrait import constants
@@ -38,7 +38,7 @@ def _wrong(table: Table, column: str) -> str | None:
     values = _sample(rows[column].unique())
     asked = pc.field(column).isin(constants(values))
     try:
-        found = read(table, [column], asked, places=True)
+        found = read_indexed(table, [column], asked)
     except StorageError as error:
         return f"cannot be read: {error.message}"
     expected = rows.filter(pc.is_in(rows[column], value_set=values))

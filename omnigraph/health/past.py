@@ -19,6 +19,8 @@ from .finding import Finding, Kind
 from .heads import RESTORE, Head
 from .wholeness import Version, Wholeness
 
+_BUILD = "`omnigraph ensure-indices` builds it anew"
+
 
 @dataclass(slots=True)
 class Past:
@@ -128,6 +130,9 @@ def check_versions(past: Past, whole: Wholeness) -> Iterator[Finding]:
         for name, reason in whole.faults((entry.location, entry.lance_version)):
             kind: Kind = "version" if "/_versions/" in name else "file"
             yield Finding(kind, f"{reason}: {name}", "error", branch, key, None, name, RESTORE)
+        for place in whole.lost_indexes((entry.location, entry.lance_version)):
+            reason = f"the index is missing, rows are scanned instead: {place}"
+            yield Finding("index", reason, "error", branch, key, None, place, _BUILD)
     current = {_named(one) for one in shown.values()}
     for version, key in sorted(_old(past).items()):
         if version not in current and whole.standing(version) == "broken":

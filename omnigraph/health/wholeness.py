@@ -53,6 +53,13 @@ class Wholeness:
         later = tuple((name, self.bad[name]) for name in names if name in self.bad)
         return tuple(dict.fromkeys((*self.versions[version], *later)))
 
+    def lost_indexes(self, version: Version) -> list[str]:
+        """Directories of indexes of which no file is left: rows can be read without them."""
+        self.faults(version)
+        files, listed = self._files.get(version), self._listing(version[0])
+        held = {name.rpartition("/")[0] for name, size in listed.items() if size}
+        return [one for one in (files.places if files is not None else ()) if one not in held]
+
     def standing(self, version: Version) -> Standing:
         """Of a version of the past: whole, taken by a cleanup, or broken."""
         faults = self.faults(version)
@@ -89,9 +96,6 @@ class Wholeness:
         if self.opened:
             self._read_deletions(location, number, listed)
         yield from (fault for name in files.all for fault in self._file(name, listed))
-        for place in files.places:
-            if not any(name.startswith(f"{place}/") for name in listed):
-                yield place, "the index is missing"
 
     def _read_deletions(self, location: str, number: int, listed: dict[str, int]) -> None:
         """Which rows are deleted must be as many as the version says: else some would be back."""

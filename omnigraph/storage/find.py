@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from omnigraph.values import sha256_hex
 
 from .blobs import is_blob, row_schema
-from .failures import reported
+from .failures import reported, storage_failure
+from .lost_index import FAILURES, ask, ask_batches
 from .scan import ROW_ADDRESS, ROW_ID
 from .substrait import constants
 from .table import Table
@@ -52,8 +53,15 @@ def read(
     places: bool = False,
 ) -> pa.Table:
     """All rows, or those that pass a filter, with blobs as bytes."""
-    with reported("none"):
-        found: pa.Table = _scanner(table, columns, where, places).to_table()
+    return ask(table, where, lambda use: _scanner(table, columns, where, places, use).to_table())
+
+
+def read_indexed(table: Table, columns: Sequence[str], where: pc.Expression) -> pa.Table:
+    """The rows that pass a filter, with their row ids; an index that cannot be read is an error."""
+    try:
+        found: pa.Table = _scanner(table, columns, where, True, True).to_table()
+    except FAILURES as error:
+        raise storage_failure(error, effect="none") from error
     return found
 
 
@@ -77,8 +85,9 @@ def batches(
     places: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The same, batch by batch."""
-    with reported("none"):
-        yield from _scanner(table, columns, where, places).to_batches()
+    return ask_batches(
+        table, where, lambda use: _scanner(table, columns, where, places, use).to_batches()
+    )
 
 
 def take_bytes(table: Table, row_ids: pa.Array) -> pa.Table:
@@ -132,7 +141,7 @@ def _typed(table: Table, name: str, values: pa.Array | Sequence[Any]) -> pa.Arra
 
 
 def _scanner(
-    table: Table, columns: Sequence[str], where: pc.Expression | None, places: bool
+    table: Table, columns: Sequence[str], where: pc.Expression | None, places: bool, indexed: bool
 ) -> "pa.dataset.Scanner":
     return table.dataset.scanner(
         columns=list(columns),
@@ -140,6 +149,7 @@ def _scanner(
         with_row_id=places,
         with_row_address=places,
         blob_handling="all_binary",
+        use_scalar_index=indexed,
     )
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .failures import storage_failure
+from .lost_index import ask, ask_batches
 from .table import Table
 
 Ids = npt.NDArray[np.int64]
@@ -34,17 +35,19 @@ def scan(
     limit: int | None = None,
 ) -> pa.Table:
     """The rows that pass `where`, in storage order, with `_rowid` and `_rowaddr` if asked for."""
-    try:
+
+    def read(indexed: bool) -> pa.Table:
         found: pa.Table = table.dataset.to_table(
             columns=list(columns),
             filter=where,
             limit=limit,
             with_row_id=row_ids,
             with_row_address=addresses,
+            use_scalar_index=indexed,
         )
-    except OSError as error:
-        raise storage_failure(error, effect="none") from error
-    return found
+        return found
+
+    return ask(table, where, read)
 
 
 def batches(
@@ -56,8 +59,9 @@ def batches(
     size: int = 65_536,
 ) -> Iterator[pa.RecordBatch]:
     """The same rows a batch at a time; memory stays that of a few batches."""
-    try:
-        yield from table.dataset.to_batches(
+
+    def read(indexed: bool) -> Iterator[pa.RecordBatch]:
+        found: Iterator[pa.RecordBatch] = table.dataset.to_batches(
             columns=list(columns),
             filter=where,
             with_row_id=row_ids,
@@ -65,9 +69,11 @@ def batches(
             batch_readahead=2,
             fragment_readahead=1,
             io_buffer_size=_READ_AHEAD,
+            use_scalar_index=indexed,
         )
-    except OSError as error:
-        raise storage_failure(error, effect="none") from error
+        return found
+
+    return ask_batches(table, where, read)
 
 
 def count(table: Table) -> int:

@@ -1,5 +1,6 @@
 """Lost and corrupt files of every kind: all are named, with the newest commit that can be read."""
 
+import warnings
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.errors import GraphNotInitialized
+from omnigraph.errors import GraphNotInitialized, IndexUnreadable, StorageError
 from omnigraph.graph import Graph
 from omnigraph.health.check import check_graph
 from omnigraph.health.finding import Checkup
@@ -16,7 +17,7 @@ from omnigraph.history import log
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.store import open_store
 from omnigraph.storage.transfer import version_files
-from tests.health.conftest import files, foreign_append, head, kinds, path_of
+from tests.health.conftest import again, files, foreign_append, head, kinds, names, path_of
 
 PERSON = "node:Person"
 FULL = pytest.mark.full
@@ -145,13 +146,50 @@ def test_a_quick_look_sees_what_a_listing_shows(graph: Graph, spoil: Spoil) -> N
     assert not look(graph, quick=True)
 
 
-def test_a_lost_index_is_named(graph: Graph) -> None:
+@pytest.mark.parametrize("spoil", [lose, pytest.param(empty, marks=FULL)])
+def test_a_lost_index_is_named_and_answers_stay_right(graph: Graph, spoil: Spoil) -> None:
     entry = graph.snapshot.tables[PERSON]
     places = version_files(graph._store, entry.location, entry.lance_version).places
-    for one in Path(graph.uri, places[0]).iterdir():
-        one.unlink()
+    for place in places:
+        for one in Path(graph.uri, place).iterdir():
+            spoil(one)
     found = look(graph)
-    assert any(one.name == places[0] for one in found.damage)
+    told = [one for one in found.findings if one.branch == "main"]
+    assert [(one.kind, one.name) for one in told] == [("index", one) for one in places]
+    assert "ensure-indices" in (found.findings[0].hint or "")
+    assert (found.damage, found.readable["main"]) == ((), graph.head.id), "all rows are there"
+    with pytest.warns(IndexUnreadable, match="ensure-indices"):
+        again(graph).upsert("Person", {"name": "bob", "age": 40}, {"name": "eva", "age": 1})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again(graph).upsert("Person", {"name": "fay", "age": 41})  # the same was told before
+    assert names(graph) == ["ada", "bob", "cid", "eva", "fay"]
+    again(graph).ensure_indices()
+    assert "main" not in {one.branch for one in look(graph).findings}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again(graph).update("Person", where="name = $n", set={"age": 7}, n="bob")
+
+
+def test_a_broken_index_is_no_reason_to_fail(graph: Graph) -> None:
+    for place in _index_places(graph):
+        for one in place.iterdir():
+            scramble(one)
+    fresh = again(graph)
+    with pytest.warns(IndexUnreadable):
+        fresh.upsert("City", {"name": "oslo"}, {"name": "rom"})
+    assert len(list(fresh.query("match { $c: City } return { $c.name }"))) == 2
+    told = [one for one in look(graph).findings if one.kind == "index"]
+    assert {one.type_key for one in told} == {"node:City"}
+    assert "cannot be read" in told[0].reason
+
+
+def test_lost_rows_are_a_typed_failure(graph: Graph) -> None:
+    deletion_file(graph).unlink()
+    with pytest.raises(StorageError) as told:
+        names(graph)
+    assert told.value.effect == "none"
+    assert "check" in (told.value.hint or "")
 
 
 def test_indexes_that_answer_wrongly(graph: Graph, tmp_path: Path) -> None:

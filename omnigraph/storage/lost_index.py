@@ -1,0 +1,102 @@
+"""Indexes that cannot be read: rows are scanned instead, and somebody is told.
+
+An index is derived, so losing one loses nothing but time. Owns the second try of a scan, and which
+indexes of a table are not there. What cannot be read without an index either is a typed failure.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import pyarrow as pa
+
+from omnigraph.errors import IndexUnreadable, StorageError
+
+from .failures import storage_failure
+from .store import Store
+from .table import Table
+
+Result = TypeVar("Result")
+# Lance tells of a missing file in the midst of a scan as invalid input.
+FAILURES = (OSError, pa.ArrowInvalid)
+_CHECK = "`omnigraph check` names what is lost or damaged"
+_KEPT = 1024
+_told: dict[tuple[str, frozenset[str]], None] = {}
+
+
+def ask(table: Table, where: object, scan: Callable[[bool], Result]) -> Result:
+    """What `scan(True)` gives, which may use indexes; `scan(False)` when one cannot be read.
+
+    `where` is the filter of the scan: without one no index is asked.
+    """
+    try:
+        return scan(True)
+    except FAILURES as error:
+        if where is None or not segments_of(table):
+            raise _failure(error) from error
+    try:
+        found = scan(False)
+    except FAILURES as error:
+        raise _failure(error) from error
+    _tell(table)
+    return found
+
+
+def ask_batches(
+    table: Table, where: object, scan: Callable[[bool], Iterator[pa.RecordBatch]]
+) -> Iterator[pa.RecordBatch]:
+    """The same, batch by batch: indexes are asked before the first one comes."""
+
+    def begin(indexed: bool) -> tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]:
+        batches = iter(scan(indexed))
+        return next(batches, None), batches
+
+    first, rest = ask(table, where, begin)
+    if first is None:
+        return
+    yield first
+    try:
+        yield from rest
+    except FAILURES as error:
+        raise _failure(error) from error
+
+
+def segments_of(table: Table) -> frozenset[str]:
+    """The segments of all indexes of a table, by their names."""
+    every = table.dataset.describe_indices()
+    return frozenset(str(one.uuid) for index in every for one in index.segments)
+
+
+def lost_segments(store: Store, table: Table) -> frozenset[str]:
+    """The segments of which nothing is there, or a file is empty: one listing."""
+    named = segments_of(table)
+    if not named:
+        return named
+    top = f"{table.location}/_indices"
+    sizes: dict[str, int] = {}
+    for one in store.objects.list(top):
+        name = one.name.removeprefix(f"{top}/").partition("/")[0]
+        sizes[name] = min(one.size, sizes.get(name, one.size))
+    return frozenset(one for one in named if not sizes.get(one))
+
+
+def _failure(error: Exception) -> StorageError:
+    if isinstance(error, OSError):
+        return storage_failure(error, effect="none")
+    reason = storage_failure(error, effect="none").reason
+    return StorageError(kind="permanent", reason=reason, effect="none", hint=_CHECK)
+
+
+def _tell(table: Table) -> None:
+    """Warn once, until the indexes of the table are others."""
+    seen = (str(table.dataset.uri), segments_of(table))
+    if seen in _told:
+        return
+    while len(_told) >= _KEPT:
+        del _told[next(iter(_told))]
+    _told[seen] = None
+    text = (
+        f"an index of {table.location} cannot be read: its rows are scanned, which is slower;"
+        " `omnigraph check` names it, `omnigraph ensure-indices` builds it anew"
+    )
+    warnings.warn(text, IndexUnreadable, stacklevel=3)

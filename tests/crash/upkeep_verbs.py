@@ -1,0 +1,144 @@
+"""Upkeep for the matrix of cuts: indexes, optimize, cleanup, erasure, repair.
+
+None of them may lose anything that is retained, wherever it is cut off; whoever does the same again
+brings it to its end.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+
+from omnigraph.engine.optimize import optimize
+from omnigraph.engine.tend import ensure_indices
+from omnigraph.health.repair import repair_graph
+from omnigraph.history.audit import list_outcomes
+from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
+from omnigraph.history.retention import claim
+from omnigraph.history.retention.absence import find_traces
+from omnigraph.history.retention.collect import cleanup, preview
+from omnigraph.history.retention.erase import rewrite_deleted
+from omnigraph.history.retention.policy import Policy
+from omnigraph.history.retention.report import Cleanup
+from omnigraph.history.tags import create_tag
+from omnigraph.storage.index import covered
+from omnigraph.storage.layout import MAIN
+from omnigraph.storage.store import Store, open_store
+from omnigraph.storage.table import open_table, stage_append
+from tests.crash.verb import Verb
+from tests.rig.writes import PERSON, TABLES, append, delete, line_at, read_rows, shaped, update
+from tests.rig.writes import write as write_rows
+
+KEPT = 2
+ALL = 99
+ERASED = "somebody-who-wants-to-be-forgotten"
+FOREIGN = "appended-by-another-program"
+_POLICY = Policy(keep=KEPT, grace=timedelta())
+
+
+def _clean(store: Store) -> Cleanup:
+    return cleanup(store, _POLICY)
+
+
+def _erase(store: Store) -> Cleanup:
+    rewrite_deleted(store)
+    return cleanup(store, Policy(keep=1, grace=timedelta()))
+
+
+def _repair(store: Store) -> None:
+    repair_graph(store, open_line(store, MAIN), confirm=True, force=True)
+
+
+@contextmanager
+def _abandoned() -> Iterator[None]:
+    """Whoever claimed the cleanup is taken for gone."""
+    before, claim.ABANDONED = claim.ABANDONED, timedelta(seconds=-10)
+    try:
+        yield
+    finally:
+        claim.ABANDONED = before
+
+
+def _cleaned(store: Store) -> None:
+    """The next cleanup ends the work: nothing is left that nobody needs."""
+    with _abandoned():
+        assert not _clean(store).failed
+    assert preview(store, _POLICY).datasets == ()
+    assert store.objects.list("__gc") == []
+
+
+def _erased(store: Store) -> None:
+    """The next erasure leaves no byte of what was deleted, in whatever file."""
+    with _abandoned():
+        assert not _erase(store).failed
+    found = find_traces(open_store(store.root.uri), "Person", ERASED)
+    assert found, found.traces
+
+
+def _tended(store: Store) -> None:
+    """Every row is covered when the same is done again."""
+    line = open_line(store, MAIN)
+    ensure_indices(line)
+    for entry in line.refresh().state.tables.values():
+        table = open_table(store, entry.location, entry.lance_version)
+        present = {one.fragment_id for one in table.dataset.get_fragments()}
+        assert present <= covered(table).get("id", frozenset())
+
+
+def _repaired(store: Store) -> None:
+    """Rows of others are taken over exactly once, with one record of it."""
+    _repair(store)
+    line = open_line(store, MAIN)
+    rows = [one for one, _ in read_rows(store, line.refresh().state.tables[PERSON])]
+    assert rows.count(FOREIGN) == 1
+    assert [one.kind for one in list_outcomes(store)].count("repaired") == 1
+
+
+def _wear(root: Path) -> None:
+    """Something of every kind to remove, and beside it what has to stay."""
+    line = line_at(root)
+    store = line.store
+    gone = create_branch(store, "gone", line)
+    write_rows(gone, append({"g": 1}))
+    delete_branch(store, "gone")
+    create_tag(store, "v1", line)
+    ensure_indices(line)
+    write_rows(line, update({"a": 8}), (PERSON, TABLES[2]))
+    write_rows(line, delete(["b"]))
+    ensure_indices(line)
+    write_rows(line, update({"c": 9}))
+    entry = line.refresh().state.tables[PERSON]
+    table = open_table(store, entry.location, entry.lance_version)
+    stage_append(store, table, shaped(table, {"lost": 1}))
+
+
+def _delete_somebody(root: Path) -> None:
+    """Deleted on the only branch there is, and still in files, versions and indexes."""
+    line = line_at(root)
+    write_rows(line, append({ERASED: 5, "d": 6}))
+    ensure_indices(line, types=[PERSON])
+    write_rows(line, delete([ERASED]))
+    for name in list_branches(line.store):
+        if name != MAIN:
+            delete_branch(line.store, name)
+
+
+def _drift(root: Path) -> None:
+    line = line_at(root)
+    place = str(root / line.base().state.tables[PERSON].location)
+    schema = lance.dataset(place).schema
+    rows = pa.Table.from_pylist([{"id": FOREIGN, "n": 5}], schema=schema)
+    lance.write_dataset(rows, place, mode="append")
+
+
+UPKEEP_VERBS: dict[str, Verb] = {
+    "ensure-indices": Verb(lambda s: ensure_indices(open_line(s, MAIN)), keeps=ALL, end=_tended),
+    "optimize": Verb(lambda s: optimize(open_line(s, MAIN)), keeps=ALL, end=_tended),
+    "cleanup": Verb(_clean, "worn", keeps=KEPT, end=_cleaned),
+    "erase": Verb(_erase, "forgetting", end=_erased, quiet=True),
+    "repair": Verb(_repair, "drifted", keeps=ALL, end=_repaired, drifted=True),
+}
+UPKEEP_STARTS = {"worn": _wear, "forgetting": _delete_somebody, "drifted": _drift}
