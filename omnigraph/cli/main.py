@@ -8,6 +8,7 @@ import gc
 import io
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from types import FrameType
@@ -104,9 +105,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
             stream.reconfigure(errors="backslashreplace")
     sys.exit(run(arguments))
 
+    warnings.showwarning = _warned  # type: ignore[assignment]
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the program; gives the exit code instead of raising."""
+def _warned(message: Warning | str, *_: Any) -> None:
+    """A warning as a line for people, without the place in the code that gave it."""
+    from . import show
+
+    show.warnings([message])
+
+
     chosen = Chosen()
     streams = sys.stdout, sys.stderr
     # This context outlives the command, so that errors too are shown as its flags ask.

@@ -75,7 +75,7 @@ def coverage(graph: Graph, key: str = "node:Person") -> float:
     table = graph.snapshot.table(key)
     held = covered(table).get("id", frozenset())
     rows = {one.fragment_id: one.count_rows() for one in table.dataset.get_fragments()}
-    return sum(n for number, n in rows.items() if number in held) / sum(rows.values())
+    return float(sum(n for number, n in rows.items() if number in held) / sum(rows.values()))
 
 
 def folded(graph: Graph) -> None:
