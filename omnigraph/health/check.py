@@ -17,7 +17,7 @@ from omnigraph.storage.head import unremembering
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_table
 
-from .drift import read_drift, rebased_versions
+from .drift import read_drift, rebased_versions, seen_versions
 from .finding import Checkup, Finding
 from .heads import RESTORE, Head, check_intents, read_again, read_heads
 from .indexes import check_indexes
@@ -172,16 +172,21 @@ def _unreadable(
 
 
 def _drift(run: _Run, pasts: list[Past]) -> Iterator[Finding]:
-    """What foreign tools committed to tables; no branch shows it."""
+    """What foreign tools committed to tables; no branch shows it.
+
+    What somebody was told of by a repair that had to leave it alone is not told again.
+    """
     taken = rebased_versions(commit for one in pasts for commit in one.commits.values())
     places = {e.location: key for one in pasts for key, e in one.state.tables.items()}
-    for location, key in sorted(places.items()):
-        drift = read_drift(run.store, location, taken.get(location, 1))
-        if drift.classification in ("no_drift", "rebased"):
+    every = ((key, read_drift(run.store, at, taken.get(at, 1))) for at, key in places.items())
+    found = [one for one in every if one[1].classification not in ("no_drift", "rebased")]
+    seen = seen_versions(run.store) if found else {}
+    for key, drift in sorted(found, key=lambda one: one[1].location):
+        if drift.head <= seen.get(drift.location, 0):
             continue
         reason = (
             f"another program has written to this table (version {drift.head} of its HEAD,"
             f" {drift.classification}); the graph does not show it"
         )
         hint = "`omnigraph repair` tells what it was, and what can be done"
-        yield Finding("drift", reason, "warning", None, key, None, location, hint)
+        yield Finding("drift", reason, "warning", None, key, None, drift.location, hint)

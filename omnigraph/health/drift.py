@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from omnigraph.history.audit import list_outcomes
 from omnigraph.history.commit import Commit
 from omnigraph.storage.head import FIRST, Step, attached_versions, read_steps
 from omnigraph.storage.store import Store
@@ -52,6 +53,15 @@ def read_drift(store: Store, location: str, since: int = FIRST) -> Drift:
     head = max(versions, default=0)
     since = max(since, FIRST)
     return Drift(location, head, since, tuple(read_steps(store, location, since, head)))
+
+
+def seen_versions(store: Store) -> Mapping[str, int]:
+    """Up to which version of HEAD somebody was told of what must be left alone, by directory."""
+    found: dict[str, int] = {}
+    for one in list_outcomes(store):
+        for location, version in one.heads.items():
+            found[location] = max(version, found.get(location, FIRST))
+    return found
 
 
 def rebased_versions(commits: Iterable[Commit]) -> Mapping[str, int]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import ConstraintViolation, OmnigraphError, UsageError
-from omnigraph.history.audit import list_outcomes, record_repair
+from omnigraph.history.audit import list_outcomes, record_repair, record_seen
 from omnigraph.history.commit import Commit
 from omnigraph.history.line import Line
 from omnigraph.history.log import Log
@@ -33,7 +33,14 @@ from omnigraph.storage.head import FIRST, head_rows, unremembering
 from omnigraph.storage.store import Store
 
 from .check import check_graph
-from .drift import REBASED, Classification, Drift, read_drift, rebased_versions
+from .drift import (
+    REBASED,
+    Classification,
+    Drift,
+    read_drift,
+    rebased_versions,
+    seen_versions,
+)
 from .finding import Finding
 from .heads import read_heads
 
@@ -125,6 +132,8 @@ def repair_graph(
     taken = rebased_versions([commit]) if commit is not None else {}
     rows = tuple(_row(one, confirm, force, taken, errors) for one in found)
     _leave_audit(line)
+    if force and not hurt:
+        _note_refused(line, found, rows)
     return Repair(
         not confirm,
         rows,
@@ -137,12 +146,16 @@ def repair_graph(
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table of the branch, or of another one, and what stands at its HEAD."""
+    """A table of the branch, or of another one, and what stands at its HEAD.
+
+    `seen`: somebody was told before that it must be left alone.
+    """
 
     key: str
     version: int
     drift: Drift
     elsewhere: bool = False
+    seen: bool = False
 
 
 def _found(line: Line, store: Store) -> Iterator[_Table]:
@@ -161,9 +174,13 @@ def _found(line: Line, store: Store) -> Iterator[_Table]:
 def _of_state(store: Store, state: State) -> Iterator[_Table]:
     """Its tables, each with what is above the version that its log says was taken over."""
     known, fresh = _taken(store, state), unremembering(store)
+    seen: Mapping[str, int] | None = None
     for key, entry in sorted(state.tables.items()):
         drift = read_drift(fresh, entry.location, known.get(entry.location, FIRST))
-        yield _Table(key, entry.version, drift)
+        if seen is None and drift.classification != "no_drift":
+            seen = seen_versions(store)
+        told = drift.head <= (seen or {}).get(entry.location, 0)
+        yield _Table(key, entry.version, drift, seen=told)
 
 
 def _taken(store: Store, state: State) -> Mapping[str, int]:
@@ -201,10 +218,10 @@ def _action(one: _Table, confirm: bool, force: bool) -> tuple[Action, str | None
         return "no_op", None
     if kind == "verified_maintenance":
         return "no_effect", None
-    if one.elsewhere:
-        return "preview", "other_branch"
-    if not confirm:
-        return "preview", "needs_confirm"
+    if one.seen and not force:
+        return "no_op", "seen"
+    if one.elsewhere or not confirm:
+        return "preview", "other_branch" if one.elsewhere else "needs_confirm"
     if kind == "appended":
         return "refused", "needs_force" if not force else _REFUSED
     return "refused", "not_only_appended_rows"
@@ -315,6 +332,17 @@ def _judged(
             errors.setdefault(one.type_key, one.error().message)
         tables = {key: one for key, one in tables.items() if wrong and key not in wrong}
     return None
+
+
+def _note_refused(line: Line, found: Iterable[_Table], rows: Iterable[DatasetRepair]) -> None:
+    """What can only be left alone is told this once; then not until somebody adds to it."""
+    left = {
+        one.drift.location: one.drift.head
+        for one, row in zip(found, rows, strict=True)
+        if not one.seen and row.action in ("refused", "no_effect")
+    }
+    if left:
+        record_seen(line.store, line.name, ACTOR, left)
 
 
 def _leave_audit(line: Line) -> None:

@@ -5,7 +5,7 @@ that finding it twice leaves one record.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from omnigraph import ids
@@ -15,12 +15,16 @@ from omnigraph.storage.store import Store
 from .intent import Intent
 
 ACTOR = "omnigraph:recovery"
-Kind = Literal["finished", "refused", "discarded", "set_aside", "repaired"]
+Kind = Literal["finished", "refused", "discarded", "set_aside", "repaired", "seen"]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One settled operation."""
+    """One settled operation.
+
+    `heads` are the tables, by directory, of which somebody saw what foreign tools did, and up to
+    which version of their HEAD.
+    """
 
     operation_id: str
     kind: Kind
@@ -29,6 +33,7 @@ class Outcome:
     for_actor: str | None
     commit_id: str | None
     recorded_at: int
+    heads: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The record as it is stored and shown."""
@@ -41,6 +46,7 @@ class Outcome:
             "graph_commit_id": self.commit_id,
             "actor_id": ACTOR,
             "created_at": self.recorded_at,
+            **({"heads": dict(self.heads)} if self.heads else {}),
         }
 
 
@@ -74,6 +80,14 @@ def record_repair(store: Store, commit_id: str, branch: str, actor: str | None) 
     return outcome
 
 
+def record_seen(store: Store, branch: str, actor: str | None, heads: Mapping[str, int]) -> Outcome:
+    """Write down that somebody was told of foreign commits that can only be left alone."""
+    event, known = ids.new_ulid(), ids.now_micros()
+    outcome = Outcome(event, "seen", "repair", branch, actor, None, known, dict(heads))
+    store.objects.create_json(f"{layout.AUDIT}/{event}.json", outcome.to_json())
+    return outcome
+
+
 def list_outcomes(store: Store) -> list[Outcome]:
     """All records, oldest operation first."""
     listed = (one.name for one in store.objects.list(layout.AUDIT))
@@ -91,4 +105,5 @@ def _outcome(facts: Mapping[str, Any]) -> Outcome:
         facts.get("recovery_for_actor"),
         facts.get("graph_commit_id"),
         facts["created_at"],
+        {str(name): int(version) for name, version in facts.get("heads", {}).items()},
     )

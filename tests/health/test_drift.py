@@ -201,7 +201,29 @@ def test_rows_that_break_a_rule_stay_out(
     assert why in one(done, key).error
     assert one(done, "node:City").committed, "what is right is taken over all the same"
     assert [row.type_key for row in done.refused] == [key]
-    assert kinds(graph) == [("drift", key)]
+    assert kinds(graph) == [], "it was told"
+
+
+@pytest.mark.parametrize("did", [delete, index])
+def test_what_can_only_be_left_alone_is_told_until_somebody_heard_it(
+    graph: Graph, did: Foreign
+) -> None:
+    did(graph)
+    for _ in range(2):
+        assert kinds(graph) == [("drift", PERSON)], "a preview, or a repair without force, is none"
+        again(graph).repair(confirm=True)
+    first = one(again(graph).repair(confirm=True, force=True))
+    assert first.action in ("refused", "no_effect")
+    assert kinds(graph) == []
+    assert again(graph).recoveries()[-1].kind == "seen"
+    shown = one(again(graph).repair(confirm=True))
+    assert (shown.classification, shown.action) == (first.classification, shown.action)
+    assert shown.action in ("no_op", "no_effect")
+    before = files(graph)
+    assert one(again(graph).repair(confirm=True, force=True)).action == first.action
+    assert files(graph) == before, "it is noted once"
+    append(graph)
+    assert kinds(graph) == [("drift", PERSON)], "something new is told"
 
 
 def test_a_row_that_comes_a_second_time_is_not_dropped_silently(graph: Graph) -> None:
