@@ -23,7 +23,7 @@ from bench.peers_engines import ENGINES
 from bench.threads import THREADS, overhead, throughput
 
 SMALL = 0.01
-_LEAST_RUNS, _MOST_RUNS, _SECONDS = 3, 200, 2.0
+_LEAST_RUNS, _MOST_RUNS, _SECONDS = 3, 600, 2.0
 _COMPARED = 0.1  # up to this scale answers are compared
 
 

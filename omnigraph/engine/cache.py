@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from omnigraph.storage.store import Store
+
 from .arrays import Disk
 
 T = TypeVar("T")
@@ -135,6 +137,11 @@ def cache_directory() -> Path | None:
     """Where the caches of this process are on disk; None when there are none."""
     disk = shared_caches().disk
     return disk.directory if disk is not None else None
+
+
+def root_name(store: Store) -> str:
+    """What tells two roots apart in keys; one with two spellings has its things twice."""
+    return f"{store.root.options.get('aws_endpoint', '')}|{store.root.uri}"
 
 
 _shared: dict[tuple[str | None, ...], Caches] = {}

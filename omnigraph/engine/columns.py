@@ -18,7 +18,6 @@ from omnigraph.storage.scan import row_id_array, scan
 
 from .context import Context
 from .neighbours import caches_of
-from .recall import root_name
 from .rows import NULL, Ids
 
 _CALL = 20_000  # a call to storage costs as much as loading so many rows,
@@ -28,6 +27,8 @@ _WIDEST = 256 << 20  # bytes of one column
 _SPARSE = 4  # row ids may exceed rows so many times
 _REPEATING = 8  # codes are used when values stand in so many rows on average
 _SAMPLE = 256  # rows that tell how wide a column is
+_MEETING = 8192  # rows that tell whether values repeat,
+_APART = 200  # or one in so many: enough for values of eight rows each to meet
 _NEVER = 1 << 60  # what was found not to be worth it is not tried again
 
 
@@ -143,8 +144,7 @@ def _worth(
     context: Context, key: str, kind: tuple[str, ...], cost: int, make: Callable[[], Any]
 ) -> Any:
     """What is in memory; it is made when doing without has cost as much as making it."""
-    table = context.table(key)
-    place = (root_name(context.snapshot.store), table.location, table.version, *kind)
+    place = (*context.place(key), *kind)
     caches = caches_of(context)
     held = caches.memory.get(place)
     if held is not None:
@@ -186,7 +186,7 @@ def _load(context: Context, key: str, name: str) -> HotColumn | None:
 
 def _coded(values: pa.Array) -> HotColumn:
     """Codes for values that repeat; all others as they are."""
-    if pa.types.is_floating(values.type):
+    if pa.types.is_floating(values.type) or _seldom_repeat(values):
         return HotColumn(values)  # two zeros would become one
     encoded = values.dictionary_encode()
     distinct = encoded.dictionary
@@ -195,6 +195,18 @@ def _coded(values: pa.Array) -> HotColumn:
     kind = np.int16 if len(distinct) < 1 << 15 else np.int32
     codes = encoded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False).astype(kind)
     return HotColumn(pa.concat_arrays([distinct, pa.nulls(1, distinct.type)]), codes)
+
+
+def _seldom_repeat(values: pa.Array) -> bool:
+    """Whether a few rows, taken evenly, are nearly all different: codes cost most where they fail.
+
+    Values that stand in several rows each would meet among so many only if they are few.
+    """
+    step = min(len(values) // _MEETING, _APART)
+    if step < _REPEATING:
+        return False
+    some = values.take(pa.array(np.arange(0, len(values), step)))
+    return bool(pc.count_distinct(some, mode="all").as_py() > len(some) * 0.98)
 
 
 def _load_rows(context: Context, key: str) -> Ids:

@@ -18,6 +18,7 @@ from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import Catalog, Edge, Node
 from omnigraph.storage.table import Table
 
+from .cache import root_name
 from .limits import Meter
 from .rows import NULL, Ids
 
@@ -62,12 +63,22 @@ class Context:
     known: dict[str, Known] = field(default_factory=dict)
     ways: dict[Any, Any] = field(default_factory=dict)
     _tables: dict[str, Table] = field(default_factory=dict)
+    _places: dict[str, tuple[str, str, int]] = field(default_factory=dict)
 
     def table(self, key: str) -> Table:
         """The table of a key such as `node:Person`, at the version of the snapshot."""
         found = self._tables.get(key)
         if found is None:
             found = self._tables[key] = self.snapshot.table(key)
+        return found
+
+    def place(self, key: str) -> tuple[str, str, int]:
+        """What tells a version of a table from all others, of other roots too."""
+        found = self._places.get(key)
+        if found is None:
+            table = self.table(key)
+            name = root_name(self.snapshot.store)
+            found = self._places[key] = (name, table.location, table.version)
         return found
 
     def count(self, key: str) -> int:

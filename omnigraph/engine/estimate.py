@@ -8,7 +8,7 @@ from typing import Any
 from omnigraph.lang.query import plan
 
 from .context import Context
-from .physical import Alone, FoldScan, Linked
+from .physical import Alone, FoldScan, Linked, Reach
 
 _EQUAL, _RANGE = 0.01, 0.3  # the share of rows that a test is expected to keep
 
@@ -22,6 +22,8 @@ def estimate(context: Context, operator: Any, rows: float) -> float:
             rows *= held * _share(operator.filters)
         case FoldScan():
             return estimate(context, operator.scan, rows)
+        case Reach():
+            return min(estimate(context, operator.walk, rows), _most(context, operator.walk))
         case plan.Expand():
             rows *= _fan_out(context, operator) * _share(operator.target_filters)
         case plan.Close() | Linked():
@@ -49,6 +51,11 @@ def _fan_out(context: Context, expand: plan.Expand) -> float:
             mean += many * (2 if step.direction == "both" else 1)
     reach = sum(mean**hops for hops in range(expand.min_hops, min(expand.max_hops, 8) + 1))
     return min(reach, float(_size(context, f"node:{expand.target_type}") or reach))
+
+
+def _most(context: Context, expand: plan.Expand) -> float:
+    """How many nodes there are to reach at all."""
+    return float(_size(context, f"node:{expand.target_type}"))
 
 
 def _share(filters: tuple[plan.Predicate, ...]) -> float:

@@ -32,7 +32,7 @@ def expand(context: Context, rows: Rows, op: plan.Expand) -> Rows:
         found = _expand_edges(context, rows, op, start)
     else:
         positions, targets = reached(context, start, op, filtered=True)
-        added = {} if op.target is None else {op.target: _nodes(op, targets)}
+        added = {} if op.target is None else {op.target: nodes_of(op, targets)}
         context.meter.charge(len(positions) * (rows.width + 8))
         return rows.joined(positions, added)
     return keep(context, found, op.target_filters)
@@ -257,12 +257,13 @@ def _expand_edges(context: Context, rows: Rows, op: plan.Expand, start: Ids) -> 
     kinds = np.repeat(np.arange(len(parts), dtype=np.int16), [len(one[0]) for one in parts])
     added = {str(op.edge_variable): Binding(types, edges, kinds if len(types) > 1 else None)}
     if op.target is not None:
-        added[op.target] = _nodes(op, targets)
+        added[op.target] = nodes_of(op, targets)
     context.meter.charge(len(positions) * (rows.width + 8 * len(added)))
     return rows.joined(positions, added)
 
 
-def _nodes(op: plan.Expand, targets: Ids) -> Binding:
+def nodes_of(op: plan.Expand, targets: Ids) -> Binding:
+    """The nodes that an expansion emits, as a variable."""
     return Binding((f"node:{op.target_type}",), targets)
 
 
@@ -278,7 +279,7 @@ def _thinned(context: Context, op: plan.Expand, positions: Ids, targets: Ids) ->
         seen[targets] = True
         distinct = np.flatnonzero(seen)
     name = str(op.target)
-    kept = keep(context, Rows.of({name: _nodes(op, distinct)}), op.target_filters)[name].ids
+    kept = keep(context, Rows.of({name: nodes_of(op, distinct)}), op.target_filters)[name].ids
     if len(kept) == len(distinct):
         return positions, targets
     passes = np.zeros(size, np.bool_)

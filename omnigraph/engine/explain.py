@@ -22,10 +22,11 @@ from .context import Context, Measured
 from .estimate import estimate
 from .limits import Limits
 from .neighbours import may_probe
-from .physical import Alone, FoldScan, Forget, KeyScan, Linked, Weigh
+from .physical import Alone, FoldScan, Forget, KeyScan, Linked, Reach, Weigh
 from .run import bind, execute, start
 from .scan import split
 
+_WALKS = {Alone: "without any", Reach: "each once", Weigh: "count only"}
 _NEAR = {"out": ("src",), "in": ("dst",), "both": ("src", "dst")}
 
 
@@ -128,12 +129,10 @@ def _text(operator: Any) -> str:
         case Linked():
             word = "unlinked" if operator.negated else "linked"
             return f"{word} ${operator.right}: {operator_text(operator.walk)}"
-        case Alone():
-            return f"without any: {operator_text(operator.walk)}"
         case FoldScan():
             return f"equal ones together: {operator_text(operator.scan)}"
-        case Weigh():
-            return f"count only: {operator_text(operator.walk)}"
+        case Alone() | Reach() | Weigh():
+            return f"{_WALKS[type(operator)]}: {operator_text(operator.walk)}"
     return operator_text(operator)
 
 
@@ -155,6 +154,8 @@ def _asked(context: Context, operator: Any) -> Iterator[tuple[Any, Any]]:
             pushed, _ = split(context, f"node:{name}", operator.filters)
             if pushed is not None:
                 yield context.table(f"node:{name}"), pushed
+    if isinstance(operator, Reach):
+        operator = operator.walk
     if isinstance(operator, plan.Expand):
         for step in operator.steps:
             near = _NEAR[step.direction] if may_probe(context, step.edge_type) else ()

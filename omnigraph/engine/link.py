@@ -1,18 +1,23 @@
-"""Expansions of which only the existence or the number of results matters.
+"""Expansions of which only the existence, the number or the set of results matters.
 
-Owns the tests for edges between bound variables and the weights of rows. Nothing is spelled out
-here: lists are probed, and degrees multiplied.
+Owns the tests for edges between bound variables, the weights of rows and sets of nodes. No row is
+spelled out here: lists are probed or put together, and degrees multiplied.
 """
 
 import numpy as np
 
+from omnigraph.lang.query import plan
+
+from .adjacency import Array
 from .context import Context
-from .expand import expand, reached, sources_of
+from .expand import expand, nodes_of, reached, sources_of
 from .neighbours import adjacency
-from .physical import Alone, Linked, Weigh
+from .physical import Alone, Linked, Reach, Weigh
 from .rows import NULL, Ids, Mask, Rows
 
 _LARGEST = 1 << 62
+_NODE = 16  # bytes at most for a node while it is made
+_DENSE = 16  # a table of all row ids up to so many times the nodes is quicker than sorting
 
 
 def linked(context: Context, rows: Rows, op: Linked) -> Rows:
@@ -42,6 +47,37 @@ def weigh(context: Context, rows: Rows, op: Weigh) -> Rows:
     if few.weights is not None and few.count and _too_many(few.weights, degrees):
         return expand(context, rows, op.walk)  # what no number can tell, memory cannot hold
     return few.weighted(degrees)
+
+
+def reach(context: Context, rows: Rows, op: Reach) -> Rows:
+    """The nodes that an expansion leads to, each once, and nothing else."""
+    walk = op.walk
+    start = sources_of(context, rows[walk.source], walk)
+    if walk.max_hops == 1 and walk.min_hops <= 1 and not walk.target_filters:
+        near = _near(context, start, walk)
+    else:
+        _, near = reached(context, start, walk, filtered=True)
+    return Rows.of({str(walk.target): nodes_of(walk, _distinct(near))})
+
+
+def _near(context: Context, start: Ids, walk: plan.Expand) -> Array:
+    """The neighbours of all starts, one list after the other."""
+    ways = [adjacency(context, one.edge_type, one.direction, len(start)) for one in walk.steps]
+    parts = []
+    for way in ways:
+        context.meter.charge(int(way.degrees(start).sum()) * _NODE)
+        parts.append(way.union(start))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _distinct(near: Array) -> Ids:
+    """Each node once, in order."""
+    highest = int(near.max()) + 1 if len(near) else 0
+    if highest > _DENSE * len(near):
+        return np.unique(near).astype(np.int64, copy=False)
+    seen = np.zeros(highest, np.bool_)
+    seen[near] = True
+    return np.flatnonzero(seen)
 
 
 def _too_many(weights: Ids, degrees: Ids) -> bool:

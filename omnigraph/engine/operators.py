@@ -15,8 +15,8 @@ from .expand import expand
 from .filter import keep
 from .fold import fold_scan
 from .join import anti_join, close, left_join
-from .link import alone, linked, weigh
-from .physical import Alone, FoldScan, Forget, KeyScan, Linked, Weigh
+from .link import alone, linked, reach, weigh
+from .physical import Alone, FoldScan, Forget, KeyScan, Linked, Reach, Weigh
 from .rows import Rows
 from .scan import key_scan, node_scan
 
@@ -73,4 +73,5 @@ _OPERATORS: dict[type, Operate] = {
     Weigh: weigh,
     FoldScan: fold_scan,
     Forget: _forget,
+    Reach: reach,
 }

@@ -49,6 +49,13 @@ class Weigh:
 
 
 @record
+class Reach:
+    """An expansion of which nothing is kept but its target, each node once."""
+
+    walk: plan.Expand
+
+
+@record
 class Forget:
     """Drop variables that nobody asks for any more."""
 
@@ -63,4 +70,4 @@ class FoldScan:
     columns: tuple[str, ...]
 
 
-Physical = plan.Operator | KeyScan | Linked | Alone | Weigh | FoldScan | Forget
+Physical = plan.Operator | KeyScan | Linked | Alone | Weigh | FoldScan | Forget | Reach

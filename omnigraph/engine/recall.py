@@ -15,7 +15,7 @@ from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_table
 
 from .adjacency import Lists
-from .cache import Caches
+from .cache import Caches, root_name
 from .patch import patch
 from .topology import Tables, Topology
 
@@ -58,11 +58,6 @@ class Way:
         return Tables(edge, source, target)
 
 
-def root_name(store: Store) -> str:
-    """What tells two roots apart; one with two spellings has its lists twice."""
-    return f"{store.root.options.get('aws_endpoint', '')}|{store.root.uri}"
-
-
 def recall(caches: Caches, way: Way) -> Topology | None:
     """Lists that are on disk, or little different from others that are at hand."""
     return _load(caches, way) or _derive(caches, way)
@@ -94,12 +89,12 @@ def forget(caches: Caches, store: Store) -> None:
     """Remove all lists of one root: after a cleanup their versions may be gone."""
     own = root_name(store)
     for key in caches.memory.recent():
-        if isinstance(key, tuple) and key[:1] == (own,):
+        if isinstance(key, tuple) and own in key[:2]:
             caches.memory.drop(key)
     disk = caches.disk
     for name in disk.names("") if disk is not None else ():
         found = disk.load(name) if disk is not None else None
-        if disk is not None and found is not None and found[0].get("line", [None])[0] == own:
+        if disk is not None and found is not None and own in found[0].get("line", ())[:2]:
             disk.remove(name)
 
 

@@ -102,7 +102,7 @@ def stream_read(
 
 def bind(query: CompiledQuery, params: Mapping[str, Any], mode: Mode = "standard") -> Bound:
     """The values of all parameters, and the one time of the request."""
-    return bind_parameters(query.parameters, params, mode, now=ids.now())
+    return bind_parameters(query.parameters, params, mode, now=ids.now_millis())
 
 
 def start(

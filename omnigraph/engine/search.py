@@ -17,11 +17,11 @@ from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import Index
 from omnigraph.storage import scan as storage
 
+from .cache import root_name
 from .codes import dense, entity_codes
 from .context import Context
 from .fetch import fetch
 from .neighbours import caches_of
-from .recall import root_name
 from .rows import Binding, Ids, Rows
 from .text import Tokens, analyse, tokenize
 

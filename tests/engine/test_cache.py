@@ -12,6 +12,7 @@ from omnigraph.engine.adjacency import Lists
 from omnigraph.engine.arrays import Disk
 from omnigraph.engine.cache import Caches, Memory, open_caches, shared_caches
 from omnigraph.engine.neighbours import topology
+from omnigraph.engine.recall import forget
 from omnigraph.engine.topology import Topology, build
 from tests.engine.small_graphs import SmallGraph, small_graph
 
@@ -67,6 +68,18 @@ def test_another_process_finds_the_lists(
     assert lists(graph, open_caches(place)) == [1, 2]
     assert len(builds) == 1
     assert lists(graph, open_caches(place), bags=True) == [1, 1, 2]
+    assert len(builds) == 2
+
+
+def test_what_a_root_left_in_the_caches_is_forgotten(
+    graph: SmallGraph, place: Path, builds: list[object]
+) -> None:
+    caches = open_caches(place)
+    lists(graph, caches)
+    forget(caches, graph.context(caches).snapshot.store)
+    assert caches.memory.recent() == []
+    assert list(place.glob("*.arrays")) == []
+    lists(graph, caches)
     assert len(builds) == 2
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from omnigraph.engine import passes
 from omnigraph.engine.cache import Caches
 from omnigraph.engine.context import Context
-from omnigraph.engine.physical import Alone, FoldScan, Linked, Weigh
+from omnigraph.engine.physical import Alone, FoldScan, Linked, Reach, Weigh
 from omnigraph.engine.run import execute
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.query.plan import ReadPlan
@@ -58,6 +58,24 @@ QUERIES: dict[str, tuple[str, set[type]]] = {
         "$a: Person optional { $a knows $b $b likes $c $c knows $a } } "
         "return { $a.id as x, $c.id as y",
         {Linked},
+    ),
+    "which nodes, not how often": (
+        "$a: Person { age: 1 } $a knows $b $b knows $c } return { count(distinct $c) as n",
+        {Reach},
+    ),
+    "which nodes, over alternations and bounds": (
+        "$a: Person { age: 2 } $a knows|likes $b $b <knows> $c $c likes{1,2} $d $d.age >= 1 } "
+        "return { count(distinct $d) as n, min($d.age) as low, max($d.id) as high",
+        {Reach},
+    ),
+    "an average knows how often": (
+        "$a: Person { age: 1 } $a knows $b $b knows $c } return { avg($c.age) as m",
+        set(),
+    ),
+    "two variables are pairs": (
+        "$a: Person $a knows $b $b knows $c } "
+        "return { count(distinct $b) as n, count(distinct $c) as m",
+        {Weigh},
     ),
     "groups of values": (
         "$a: Person $a.age >= 1 } return { $a.age as age, count($a) as n, sum($a.age) as s } "
@@ -121,6 +139,7 @@ def test_shortcuts_change_no_answer(
         assert quick == slow, title
         assert wanted <= made, title
         assert wanted or not made & {Weigh, Linked, Alone}, title
+        assert (Reach in wanted) == (Reach in made), title
 
 
 def test_columns_in_memory_change_no_answer(tmp_path: Path) -> None:

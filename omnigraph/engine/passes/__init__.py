@@ -14,6 +14,7 @@ from .find_by_key import find_by_key
 from .fold_values import fold_values
 from .forget import forget
 from .push_filters import push_filters
+from .reach_only import reach_only
 
 PASSES = (
     push_filters,
@@ -23,6 +24,7 @@ PASSES = (
     fold_values,
     find_by_key,
     forget,
+    reach_only,
 )
 
 

@@ -35,7 +35,7 @@ def _dropping(operators: Sequence[Any], wanted: frozenset[str]) -> Iterator[Any]
     there: set[str] = set()
     for at, one in enumerate(operators):
         yield one
-        there |= _made(one)
+        there |= made(one)
         if isinstance(one, plan.Close):
             there.discard(one.left)  # it is gone already
         needed = wanted.union(*map(_read, operators[at + 1 :]))
@@ -45,7 +45,8 @@ def _dropping(operators: Sequence[Any], wanted: frozenset[str]) -> Iterator[Any]
             yield Forget(tuple(sorted(gone)))
 
 
-def _made(operator: Any) -> set[str]:
+def made(operator: Any) -> set[str]:
+    """The variables that an operator adds."""
     match operator:
         case plan.NodeScan():
             return {operator.variable}
