@@ -6,9 +6,8 @@ Each call is one run below. Nothing here changes what the newest state of a bran
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from omnigraph.errors import UsageError
 from omnigraph.events import operation
 from omnigraph.handle import on_branch
 from omnigraph.history.hold import held
@@ -21,6 +20,9 @@ from omnigraph.writing import Writing
 
 if TYPE_CHECKING:
     from omnigraph.engine.optimize import Optimized
+    from omnigraph.history.line import Line
+    from omnigraph.pipeline.engine import Engine
+    from omnigraph.storage.hands import Hands
 
 
 class Keeping(Writing):
@@ -67,7 +69,8 @@ class Keeping(Writing):
         self,
         *,
         types: Collection[str] | None = None,
-        engine: Literal["auto", "local"] = "auto",
+        engine: Literal["auto", "spark", "local"] = "auto",
+        spark: Any = None,
         branch: str | None = None,
         actor: str | None = None,
     ) -> "Optimized":
@@ -77,18 +80,20 @@ class Keeping(Writing):
         is one, none when there is nothing to do, or two when writers were faster meanwhile. Others
         may read and write; nobody waits.
 
+        `engine` is "local", in this process, "spark", on the session `spark` or on one of its own,
+        or "auto": Spark from 1 GiB of work on, where it can be had. The result is the same.
+
         Raises `NotFound` for an unknown type, `ConcurrentCommit` on a branch that is too busy,
-        `ReadOnlyError`.
+        `ServerError` when Spark fails, `ReadOnlyError`.
         """
         from omnigraph.engine.optimize import optimize
 
-        if engine not in ("auto", "local"):
-            raise UsageError(reason=f"optimize runs in this process: engine is not {engine!r}")
         there = self._there(branch)
         there._writable("an optimize")
         name = there.branch_name
         with operation("optimize", name) as event, on_branch(name):
-            done = optimize(there._line, types, actor_of(actor) if actor else None)
+            hands = _hands(there._line, types, engine, spark)
+            done = optimize(there._line, types, actor_of(actor) if actor else None, hands)
             event.facts["fragments_removed"] = sum(one.fragments_removed for one in done.datasets)
         if done:
             there.refresh()
@@ -134,6 +139,18 @@ class Keeping(Writing):
         return find_traces(
             self._store, type_name, entity_id, [*places, *(fspath(one) for one in also)]
         )
+
+
+def _hands(
+    line: "Line", types: Collection[str] | None, engine: "Engine", spark: Any
+) -> "Hands | None":
+    """Who does the long work of an optimize; None is this process."""
+    from omnigraph.engine.optimize import work_of
+    from omnigraph.pipeline.optimize import LARGE, SparkHands
+    from omnigraph.pipeline.pick import session_for
+
+    session = session_for(engine, spark, lambda: work_of(line, types) >= LARGE)
+    return SparkHands(session) if session is not None else None
 
 
 def _forget_caches(graph: Keeping) -> None:

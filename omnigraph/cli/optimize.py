@@ -6,6 +6,7 @@ import click
 
 from . import show
 from .address import address, store_option, tell_target, uri_argument
+from .engines import chosen, engine_options
 from .options import settings, shared_options
 
 _branch = click.option("--branch", metavar="NAME", help="The branch; main if not given.")
@@ -16,17 +17,12 @@ _branch = click.option("--branch", metavar="NAME", help="The branch; main if not
 @click.option(
     "--type", "types", multiple=True, metavar="T", help="Only this type; may be repeated."
 )
-@click.option(
-    "--engine",
-    type=click.Choice(["auto", "local"]),
-    default="auto",
-    help="Where it runs: in this process.",
-)
+@engine_options("from 1 GiB of work on")
 @_branch
 @store_option
 @shared_options
 def optimize(
-    store: str | None, uri: str | None, types: tuple[str, ...], branch: str | None, engine: Any
+    store: str | None, uri: str | None, types: tuple[str, ...], branch: str | None, **where: Any
 ) -> None:
     """Put small pieces of tables together, and cover all rows by indexes.
 
@@ -38,9 +34,10 @@ def optimize(
     from omnigraph.graph import open as open_graph
 
     graph = open_graph(root.uri, branch=branch or "main")
-    done = graph.optimize(types=types or None, engine=engine)
+    done = graph.optimize(types=types or None, **chosen(**where))
     if settings().json:
-        show.document({"uri": root.uri, "datasets": [one.to_json() for one in done.datasets]})
+        rows = [one.to_json() for one in done.datasets]
+        show.document({"uri": root.uri, "engine": done.engine, "datasets": rows})
         return
     for one in done.datasets:
         show.result(_line(one))
@@ -48,6 +45,8 @@ def optimize(
             show.note(f"{one.type_key}: the index of {name} is pending: {reason}")
     if not done:
         show.note("there was nothing to do")
+    elif done.engine != "local":
+        show.note(f"done on {done.engine}")
 
 
 def _line(one: Any) -> str:

@@ -1,5 +1,7 @@
 """Compaction and indexes of whole tables, as one commit that changes no content.
 
+The long work is done by hands that it is given, in this process or on executors.
+
 Everything is made before it is one's turn to write. When a writer was faster on a table, what was
 made is dropped, small pieces are put together instead, and indexes follow in a commit of their own:
 a writer never waits for any of it, and is never made to fail.
@@ -7,6 +9,7 @@ a writer never waits for any of it, and is never made to fail.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from omnigraph.errors import NotFound
@@ -18,10 +21,17 @@ from omnigraph.history.schemas import read_schema
 from omnigraph.history.upkeep import FIRST, in_smaller_bites
 from omnigraph.rules.check import type_named
 from omnigraph.rules.indexed import indexed_columns, pending_indexes
-from omnigraph.storage.compact import bound_by, stage_rewrite
+from omnigraph.storage.compact import (
+    bound_by,
+    plan_rewrite,
+    rewritten,
+    stage_rewrite,
+    task_bytes,
+)
 from omnigraph.storage.failures import reported
-from omnigraph.storage.fragments import fragment_ids
-from omnigraph.storage.index import stage_indexes
+from omnigraph.storage.fragments import bytes_of, fragment_ids
+from omnigraph.storage.hands import Hands, Here
+from omnigraph.storage.index import Builds, created, plan_indexes
 from omnigraph.storage.table import Staged, Table, commit, open_table
 
 from .tend import MAINTENANCE, ensure_indices
@@ -65,6 +75,7 @@ class Optimized:
 
     datasets: tuple[TableUpkeep, ...] = ()
     commits: tuple[Commit, ...] = ()
+    engine: str = "local"
 
     def __bool__(self) -> bool:
         return bool(self.commits)
@@ -87,23 +98,38 @@ class _Run:
 
 
 def optimize(
-    line: Line, types: Collection[str] | None = None, actor: str | None = None
+    line: Line,
+    types: Collection[str] | None = None,
+    actor: str | None = None,
+    hands: Hands | None = None,
 ) -> Optimized:
     """Put small fragments together and cover all rows by indexes, in every table or in some."""
+    hands = hands or Here()
     base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
     run = _Run(line, _chosen(base, types))
     run.epoch = base.base.state.head.gc_epoch
     with reported("none"):
-        for key in run.keys:
-            table = base.table(key)
-            after = _tended(base, key, table)
-            if after.version != table.version:
-                run.made[key] = _Made(base.base.state.tables[key], after.version)
+        for key, version in _tended(base, run.keys, hands).items():
+            run.made[key] = _Made(base.base.state.tables[key], version)
     signature = Signature(actor or MAINTENANCE)
     first = publish(line, in_smaller_bites(lambda txn, limit: _plan(run, txn, limit)), signature)
     second = ensure_indices(line, signature, types=run.keys) if _was_beaten(run, first) else None
     commits = tuple(one for one in (first, second) if one is not None)
-    return Optimized(tuple(_row(run, base, key, commits) for key in run.keys), commits)
+    rows = tuple(_row(run, base, key, commits) for key in run.keys)
+    return Optimized(rows, commits, hands.name)
+
+
+def work_of(line: Line, types: Collection[str] | None = None) -> int:
+    """About how many bytes an optimize would read now."""
+    base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
+    tables = _filled(base, _chosen(base, types))
+    return sum(_bytes(table, _columns(base, key)) for key, table in tables.items())
+
+
+def _bytes(table: Table, columns: Mapping[str, str]) -> int:
+    rewritten = sum(map(task_bytes, plan_rewrite(table, deletions=_DELETED)))
+    behind = {number for one in plan_indexes(table, columns).new for number in one.fragments}
+    return rewritten + bytes_of(table, behind)
 
 
 def _chosen(txn: WriteTxn, types: Iterable[str] | None) -> list[str]:
@@ -117,26 +143,59 @@ def _chosen(txn: WriteTxn, types: Iterable[str] | None) -> list[str]:
     return [key for key in every if key in wanted or key.partition(":")[2] in wanted]
 
 
-def _tended(txn: WriteTxn, key: str, table: Table) -> Table:
-    """The table put together and covered, as versions that nobody names yet."""
-    if not txn.base.state.tables[key].rows and not fragment_ids(table):
-        return table
-    columns = _columns(txn, key)
-    table = _bound_alike(txn, table, columns)
-    rewritten = stage_rewrite(txn.store, table, deletions=_DELETED)
-    if rewritten is not None:
-        table = commit(txn.store, table, rewritten)
-    indexed = stage_indexes(txn.store, table, columns)
-    return commit(txn.store, table, indexed) if indexed is not None else table
+def _filled(txn: WriteTxn, keys: Iterable[str]) -> dict[str, Table]:
+    every = {key: txn.table(key) for key in keys}
+    entries = txn.base.state.tables
+    return {key: one for key, one in every.items() if entries[key].rows or fragment_ids(one)}
 
 
-def _bound_alike(txn: WriteTxn, table: Table, columns: Mapping[str, str]) -> Table:
+def _tended(txn: WriteTxn, keys: Iterable[str], hands: Hands) -> dict[str, int]:
+    """Tables put together and covered, as versions that nobody names yet; only those that differ.
+
+    Each step is done for all tables before the next one, so that many hands have enough to do.
+    """
+    tables = before = _filled(txn, keys)
+    for step in (_bind_alike, _put_together, _cover):
+        staged = step(txn, tables, hands)
+        made = {key: commit(txn.store, tables[key], one) for key, one in staged.items()}
+        tables = {**tables, **made}
+    return {key: one.version for key, one in tables.items() if one.version != before[key].version}
+
+
+def _bind_alike(txn: WriteTxn, tables: Mapping[str, Table], hands: Hands) -> dict[str, Staged]:
     """Indexes that follow fragments hold all of them first, so that all can be put together."""
-    following = {name: kind for name, kind in columns.items() if kind != "BTREE"}
-    if len({*map(bound_by(table).get, fragment_ids(table))}) < 2:
-        return table
-    staged = stage_indexes(txn.store, table, following, anew=True)
-    return commit(txn.store, table, staged) if staged is not None else table
+    plans: dict[str, Builds] = {}
+    for key, table in tables.items():
+        if len({*map(bound_by(table).get, fragment_ids(table))}) > 1:
+            columns = _columns(txn, key)
+            following = {name: kind for name, kind in columns.items() if kind != "BTREE"}
+            plans[key] = plan_indexes(table, following, anew=True)
+    return _built(txn, tables, plans, hands)
+
+
+def _put_together(txn: WriteTxn, tables: Mapping[str, Table], hands: Hands) -> dict[str, Staged]:
+    plans = {key: plan_rewrite(table, deletions=_DELETED) for key, table in tables.items()}
+    jobs = [(tables[key], task) for key, tasks in plans.items() for task in tasks]
+    done = iter(hands.rewrite(txn.store, jobs) if jobs else ())
+    results = {key: list(islice(done, len(tasks))) for key, tasks in plans.items()}
+    return {key: rewritten(tables[key], one) for key, one in results.items() if one}
+
+
+def _cover(txn: WriteTxn, tables: Mapping[str, Table], hands: Hands) -> dict[str, Staged]:
+    plans = {
+        key: plan_indexes(table, _columns(txn, key), part_rows=hands.part_rows)
+        for key, table in tables.items()
+    }
+    return _built(txn, tables, plans, hands)
+
+
+def _built(
+    txn: WriteTxn, tables: Mapping[str, Table], plans: Mapping[str, Builds], hands: Hands
+) -> dict[str, Staged]:
+    jobs = [(tables[key], one) for key, plan in plans.items() for one in plan.new]
+    done = iter(hands.index(txn.store, jobs) if jobs else ())
+    made = {key: list(islice(done, len(plan.new))) for key, plan in plans.items()}
+    return {key: created(tables[key], one, plans[key].old) for key, one in made.items() if one}
 
 
 def _columns(txn: WriteTxn, key: str) -> dict[str, str]:

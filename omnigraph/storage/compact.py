@@ -1,7 +1,9 @@
 """Small fragments put together, as a staged change that keeps rows, their order and their row ids.
 
-Owns that Lance forgets in which version a row came: it would note that for each row, twice, in
-every later version of the table. Nobody asks, and a table of single inserts would stay large.
+A plan is a list of tasks as text; each makes one fragment, in this process or in another one, and
+all results together are the change. Owns that Lance forgets in which version a row came: it would
+note that for each row, twice, in every later version of the table. Nobody asks, and a table of
+single inserts would stay large.
 """
 
 import json
@@ -15,32 +17,83 @@ from omnigraph import ids
 from .store import Store
 from .table import Staged, Table, data_files, field_digest, mark_of
 
+TARGET = 1 << 20  # rows of a fragment that is large enough
+_SIDES = ("old", "new")
+_ONE = 1 << 30  # rows: whatever a task is given becomes one fragment
+
 
 def stage_rewrite(
     store: Store,
     table: Table,
     *,
-    target_rows: int = 1 << 20,
+    target_rows: int | None = None,
     at_most: int | None = None,
     deletions: float = 0.0,
 ) -> Staged | None:
-    """Small fragments put together, content unchanged; None when there is nothing to do.
+    """Small fragments put together, content unchanged; None when there is nothing to do."""
+    tasks = plan_rewrite(table, target_rows=target_rows, at_most=at_most, deletions=deletions)
+    return rewritten(table, [run_task(store, table, one) for one in tasks]) if tasks else None
+
+
+def stage_joined(store: Store, table: Table, fragments: Sequence[Any]) -> Staged:
+    """Exactly these fragments, in their order, put together as one; content unchanged."""
+    (task,) = _tasks(table, [fragments])
+    return rewritten(table, [run_task(store, table, task)])
+
+
+def plan_rewrite(
+    table: Table,
+    *,
+    target_rows: int | None = None,
+    at_most: int | None = None,
+    deletions: float = 0.0,
+) -> list[str]:
+    """The tasks that put small fragments together, none when there is nothing to do.
 
     With `at_most` only so many neighbours go in, wherever they are: a smaller change is less often
     in the way of others, and chance finds a place that nobody changes just now. A fragment of which
     more than the share `deletions` is deleted is written anew even alone.
     """
-    runs = _runs(table, target_rows, deletions)
-    if not runs:
-        return None
-    if at_most is not None:
+    enough = TARGET if target_rows is None else target_rows
+    runs = [
+        part
+        for run in _runs(table, enough, deletions)
+        for part in _parts(run, enough)
+        if len(part) > 1 or _holes(part[0]) > deletions
+    ]
+    if runs and at_most is not None:
         runs = [_some(runs[int(ids.random_fraction() * len(runs))], at_most)]
-    return _rewritten(store, table, [_task(table, one, target_rows) for one in runs])
+    return _tasks(table, runs)
 
 
-def stage_joined(store: Store, table: Table, fragments: Sequence[Any]) -> Staged:
-    """Exactly these fragments, in their order, put together as one; content unchanged."""
-    return _rewritten(store, table, [_task(table, fragments, 1 << 30)])
+def task_bytes(task: str) -> int:
+    """How many bytes a task reads, as far as fragments tell."""
+    files = (one for part in json.loads(task)["task"]["fragments"] for one in part["files"])
+    return sum(one.get("file_size_bytes") or 0 for one in files)
+
+
+def run_task(store: Store, table: Table, task: str) -> str:
+    """Do one task: the fragments it takes and the one it made, as text."""
+    from lance.optimize import CompactionTask
+
+    untyped: Any = CompactionTask  # its types leave this method out
+    work = untyped.from_json(task)
+    done = store.effects.run("stage", table.location, lambda: work.execute(table.dataset))
+    old = [one.to_json() for one in done.original_fragments]
+    return json.dumps({"old": old, "new": [_bare(one) for one in done.new_fragments]})
+
+
+def rewritten(table: Table, results: Sequence[str]) -> Staged:
+    """What tasks of a plan made, as one change of the table that they were planned for."""
+    pairs = [
+        [[FragmentMetadata.from_json(json.dumps(one)) for one in facts[part]] for part in _SIDES]
+        for facts in map(json.loads, results)
+    ]
+    groups = [LanceOperation.RewriteGroup(old, new) for old, new in pairs]
+    touched = tuple(mark_of(one) for old, _ in pairs for one in old)
+    files = data_files(table, [one for _, new in pairs for one in new])
+    operation = LanceOperation.Rewrite(groups, [])
+    return Staged(table.location, operation, field_digest(table), touched, 0, files)
 
 
 def _runs(table: Table, target_rows: int, deletions: float) -> list[list[Any]]:
@@ -58,7 +111,20 @@ def _runs(table: Table, target_rows: int, deletions: float) -> list[list[Any]]:
             runs[-1].append(one)
         elif runs[-1]:
             runs.append([])
-    return [run for run in runs if len(run) > 1 or (run and _holes(run[0]) > deletions)]
+    return [run for run in runs if run]
+
+
+def _parts(run: Sequence[Any], target_rows: int) -> list[list[Any]]:
+    """A run in pieces that each become one fragment: large enough, and less than twice that."""
+    parts: list[list[Any]] = [[]]
+    held = 0
+    for one in run:
+        if held >= target_rows:
+            parts.append([])
+            held = 0
+        parts[-1].append(one)
+        held += round(one.physical_rows * (1 - _holes(one)))
+    return parts
 
 
 def bound_by(table: Table) -> dict[int, frozenset[str]]:
@@ -84,36 +150,22 @@ def _some(run: list[Any], count: int) -> list[Any]:
     return run[start : start + count]
 
 
-def _task(table: Table, fragments: Sequence[Any], target_rows: int) -> Any:
-    from lance.optimize import Compaction, CompactionTask
+def _tasks(table: Table, runs: Sequence[Sequence[Any]]) -> list[str]:
+    """A task for each run, in the form of Lance."""
+    if not runs:
+        return []
+    from lance.optimize import Compaction
 
-    options: Any = {
-        "materialize_deletions_threshold": 0.0,
-        "target_rows_per_fragment": target_rows,
-    }
+    options: Any = {"materialize_deletions_threshold": 0.0, "target_rows_per_fragment": _ONE}
     # Only for its form, with all options: what it would choose itself does not matter.
     planned: Any = Compaction.plan(table.dataset, options)
-    facts = json.loads(planned.json())
-    del facts["tasks"]
-    facts["task"] = {"fragments": [one.metadata.to_json() for one in fragments]}
-    untyped: Any = CompactionTask  # its types leave this method out
-    return untyped.from_json(json.dumps(facts))
+    form = json.loads(planned.json())
+    del form["tasks"]
+    held = ([one.metadata.to_json() for one in run] for run in runs)
+    return [json.dumps({**form, "task": {"fragments": one}}) for one in held]
 
 
-def _rewritten(store: Store, table: Table, tasks: Sequence[Any]) -> Staged:
-    results: list[Any] = store.effects.run(
-        "stage", table.location, lambda: [task.execute(table.dataset) for task in tasks]
-    )
-    pairs = [(one.original_fragments, [_bare(f) for f in one.new_fragments]) for one in results]
-    groups = [LanceOperation.RewriteGroup(old, new) for old, new in pairs]
-    touched = tuple(mark_of(one) for old, _ in pairs for one in old)
-    files = data_files(table, [one for _, new in pairs for one in new])
-    operation = LanceOperation.Rewrite(groups, [])
-    return Staged(table.location, operation, field_digest(table), touched, 0, files)
-
-
-def _bare(fragment: Any) -> FragmentMetadata:
+def _bare(fragment: Any) -> Any:
     """The fragment without the versions in which its rows came and changed."""
-    facts = fragment.to_json()
     unversioned = {"created_at_version_meta": None, "last_updated_at_version_meta": None}
-    return FragmentMetadata.from_json(json.dumps({**facts, **unversioned}))
+    return {**fragment.to_json(), **unversioned}

@@ -5,7 +5,7 @@ of them turns it all into one staged change. Nothing here decides what is visibl
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from omnigraph.errors import InternalError
 
 from .blobs import stored_form
 from .failures import storage_failure
+from .row_ids import check_row_ids
 from .store import Store
 from .table import FORMAT, Staged, Table, data_files, field_digest, mark_of, remove_rows
 
@@ -34,6 +35,12 @@ def fragment_ids(table: Table) -> list[int]:
 def fragment_sizes(table: Table) -> dict[int, int]:
     """How many rows each fragment had when it was written."""
     return {one.fragment_id: one.physical_rows for one in table.dataset.get_fragments()}
+
+
+def bytes_of(table: Table, fragments: Collection[int]) -> int:
+    """How large the data files of some fragments are, as far as the version tells."""
+    chosen = (one for one in table.dataset.get_fragments() if one.fragment_id in fragments)
+    return sum(file.file_size_bytes or 0 for one in chosen for file in one.metadata.files)
 
 
 def written_fragments(table: Table) -> list[tuple[dict[str, Any], int]]:
@@ -126,9 +133,18 @@ def overwritten(table: Table, fragments: Sequence[Mapping[str, Any]]) -> Staged:
 
 
 def changed(
-    store: Store, table: Table, fragments: Sequence[Mapping[str, Any]], removed: Addresses
+    store: Store,
+    table: Table,
+    fragments: Sequence[Mapping[str, Any]],
+    removed: Addresses,
+    kept: Sequence[int] = (),
 ) -> Staged:
-    """Fragments of any writers beside what stays; `removed` are addresses of rows that go."""
+    """Fragments of any writers beside what stays; `removed` are addresses of rows that go.
+
+    `kept` are row ids that rows in the fragments carry over, to be proved.
+    """
+    if kept:
+        check_row_ids(table.dataset, removed.tolist(), kept, len(kept))
     marked, gone, touched, marks = remove_rows(store, table, removed.tolist())
     new = _revived(fragments)
     # Never `rewrite_rows`: without field lists it makes indexes answer with old values.

@@ -6,7 +6,8 @@ never depends on coverage. Segments are built for whole fragments and never edit
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,7 @@ from .store import Store
 from .table import Staged, Table, field_digest, mark_of
 
 _SEGMENTS = 8  # of one index; then they become one
+_PARTS = 4  # segments that are built at once
 _KINDS = {"BTree": "BTREE", "NGram": "NGRAM"}
 
 
@@ -45,6 +47,24 @@ def _indexes(table: Table) -> list[Any]:
     return [one for one in every if one.index_type in _KINDS and len(one.field_names) == 1]
 
 
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One segment to be built: the index of a column over some fragments."""
+
+    column: str
+    kind: str
+    name: str
+    fragments: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Builds:
+    """All segments that a table needs, and those that go when they are there."""
+
+    new: tuple[Build, ...] = ()
+    old: tuple[Index, ...] = ()
+
+
 def stage_indexes(
     store: Store, table: Table, columns: Mapping[str, str], *, anew: bool = False
 ) -> Staged | None:
@@ -53,20 +73,51 @@ def stage_indexes(
     `anew` builds them over all fragments, in the place of those that are there. So does a column
     whose index is of another kind.
     """
-    present = [one.fragment_id for one in table.dataset.get_fragments()]
+    plan = plan_indexes(table, columns, anew=anew)
+    made = [build(store, table, one) for one in plan.new]
+    return created(table, made, plan.old) if made else None
+
+
+def plan_indexes(
+    table: Table, columns: Mapping[str, str], *, anew: bool = False, part_rows: int | None = None
+) -> Builds:
+    """What `stage_indexes` builds. With `part_rows` a large BTREE becomes a few segments."""
+    sizes = {one.fragment_id: one.physical_rows for one in table.dataset.get_fragments()}
     known, kinds = covered(table), kinds_of(table)
-    new: list[Index] = []
+    new: list[Build] = []
     old: list[Index] = []
     for column, kind in columns.items():
         other = anew or kinds.get(column, kind) != kind
-        left = [one for one in present if other or one not in known.get(column, frozenset())]
+        left = [one for one in sizes if other or one not in known.get(column, frozenset())]
         if not left:
             continue
         segments = _segments(table, column)
-        together = other or len(segments) >= _SEGMENTS
-        new.append(_build(store, table, column, kind, present if together else left))
-        old += segments if together else []
-    return _created(table, new, old) if new else None
+        empty = [one for one in segments if sizes.keys().isdisjoint(one.fragment_ids)]
+        together = other or len(segments) - len(empty) >= _SEGMENTS
+        chosen, name = list(sizes) if together else left, _name(table, column, kind)
+        parts = _parts(chosen, sizes, part_rows if kind == "BTREE" else None)
+        new += [Build(column, kind, name, tuple(one)) for one in parts]
+        old += segments if together else empty
+    return Builds(tuple(new), tuple(old))
+
+
+def _parts(
+    fragments: Sequence[int], sizes: Mapping[int, int], rows: int | None
+) -> Iterator[Sequence[int]]:
+    """Fragments in a few groups of many rows each; a group is a segment."""
+    if rows is None:
+        yield fragments
+        return
+    total = sum(sizes[one] for one in fragments)
+    most = max(rows, -(-total // _PARTS))
+    group: list[int] = []
+    for one in fragments:
+        group.append(one)
+        if sum(sizes[held] for held in group) >= most:
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def extended(
@@ -84,12 +135,14 @@ def extended(
     for column, kind in columns.items():
         left = [one for one in fragments if one not in known.get(column, frozenset())]
         if left and kinds.get(column, kind) == kind:
-            new.append(_build(store, table, column, kind, left))
+            name = _name(table, column, kind)
+            new.append(build(store, table, Build(column, kind, name, tuple(left))))
             old += [one for one in _segments(table, column) if present.isdisjoint(one.fragment_ids)]
-    return _created(table, new, old) if new else None
+    return created(table, new, old) if new else None
 
 
-def _created(table: Table, new: Sequence[Index], old: Sequence[Index]) -> Staged:
+def created(table: Table, new: Sequence[Index], old: Sequence[Index]) -> Staged:
+    """Segments that were built, as one change of the table that they were planned for."""
     fresh = {number for one in new for number in one.fragment_ids}
     fragments = [one.metadata for one in table.dataset.get_fragments() if one.fragment_id in fresh]
     return Staged(
@@ -101,16 +154,17 @@ def _created(table: Table, new: Sequence[Index], old: Sequence[Index]) -> Staged
     )
 
 
-def _build(store: Store, table: Table, column: str, kind: str, fragments: Sequence[int]) -> Index:
-    build = partial(
+def build(store: Store, table: Table, one: Build) -> Index:
+    """Write a segment. No version names it yet; it may travel to another process."""
+    action = partial(
         table.dataset.create_index_uncommitted,
-        column,
-        kind,
-        name=_name(table, column, kind),
-        fragment_ids=list(fragments),
+        one.column,
+        one.kind,
+        name=one.name,
+        fragment_ids=list(one.fragments),
         replace=True,
     )
-    made: Index = store.effects.run("index", table.location, build)
+    made: Index = store.effects.run("index", table.location, action)
     return made
 
 

@@ -187,8 +187,8 @@ def test_what_cannot_be_is_refused() -> None:
     with new_graph(SCHEMA) as graph:
         with pytest.raises(NotFound, match="Nobody"):
             graph.optimize(types=["Nobody"])
-        with pytest.raises(UsageError, match="spark"):
-            graph.optimize(engine="spark")  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match="engine is auto, spark, local"):
+            graph.optimize(engine="dask")  # type: ignore[arg-type]
         with pytest.raises(ReadOnlyError):
             omnigraph.open(graph.uri, read_only=True).optimize()
         assert not graph.optimize(), "an empty graph needs nothing"

@@ -1,0 +1,58 @@
+"""Independent jobs on executors: plain data out, plain data back, each result once.
+
+A job that is run twice, because its task was lost, must do no harm: only one of its results comes
+back. What jobs are sent travels in the function that Spark ships, which no plan and no log shows.
+"""
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from omnigraph.errors import InternalError
+
+from .session import watched
+from .versions import check_versions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+_DDL = "number bigint, data binary"
+_MOST = 4_096  # jobs that are sent at once
+
+
+def run_jobs(
+    spark: "SparkSession", work: Callable[[Job], Result], jobs: Sequence[Job]
+) -> list[Result]:
+    """The results in the order of the jobs. One that fails for good is a `ServerError`."""
+    found: list[Result] = []
+    with watched(spark):
+        check_versions(spark)
+        for start in range(0, len(jobs), _MOST):
+            found += _run(spark, work, jobs[start : start + _MOST])
+    return found
+
+
+def _run(
+    spark: "SparkSession", work: Callable[[Job], Result], jobs: Sequence[Job]
+) -> Iterator[Result]:
+    count = len(jobs)
+    frame = spark.range(0, count, 1, count).mapInArrow(_task(work, list(jobs)), _DDL)
+    rows = sorted(frame.toArrow().to_pylist(), key=lambda one: one["number"])
+    if [one["number"] for one in rows] != list(range(count)):
+        raise InternalError("Spark gave the results of other jobs than it was given")
+    return (pickle.loads(one["data"]) for one in rows)  # noqa: S301 - our own tasks wrote it
+
+
+def _task(work: Callable[[Job], Result], jobs: list[Job]) -> Any:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                data = pickle.dumps(work(jobs[number]))
+                yield pa.RecordBatch.from_pydict({"number": [number], "data": [data]})
+
+    run.__name__ = getattr(work, "__name__", "upkeep")  # what a plan shows of it
+    return run

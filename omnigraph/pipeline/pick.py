@@ -1,0 +1,54 @@
+"""Whether upkeep runs in this process or on Spark. Spark is not imported before it was chosen.
+
+Upkeep needs no Spark, so that "auto" takes it only where there is much to do and one can be had.
+"""
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, get_args
+
+from omnigraph.errors import ConfigError, UsageError
+
+from .engine import Engine
+
+_log = logging.getLogger("omnigraph")
+
+
+def session_for(engine: Engine, spark: Any, is_large: Callable[[], bool]) -> Any | None:
+    """The session to work on, None for this process. `is_large` is asked for "auto" only."""
+    if engine not in get_args(Engine):
+        reason = f"engine is {', '.join(get_args(Engine))}, not {engine!r}"
+        raise UsageError(reason=reason)
+    if engine == "local" or (engine == "auto" and not is_large()):
+        return None
+    if spark is not None:
+        return spark
+    if engine == "spark":
+        return _started()
+    return _any_session()
+
+
+def _started() -> Any:
+    from .session import spark_session
+
+    return spark_session()
+
+
+def _any_session() -> Any | None:
+    """A session if one can be had; what prevents it is no failure."""
+    if find_spec("pyspark") is None:
+        return None
+    from .session import find_java
+
+    running = "pyspark" in sys.modules  # then there may be a session behind Connect, without Java
+    if not running and find_java(os.environ, Path(sys.prefix)) is None:
+        return None
+    try:
+        return _started()
+    except ConfigError as error:
+        _log.info("upkeep stays in this process: %s", error)
+        return None

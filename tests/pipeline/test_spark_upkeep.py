@@ -1,0 +1,191 @@
+"""Upkeep on Spark leaves what upkeep in this process leaves, and says the same of it."""
+
+import os
+import random
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph.errors import NotFound, ServerError, UsageError
+from omnigraph.graph import Graph
+from omnigraph.pipeline import optimize as on_spark
+from omnigraph.pipeline import pick
+from omnigraph.storage import compact, fold
+from omnigraph.storage.index import covered
+from omnigraph.storage.table import open_table
+from tests.rig.invariants import check_invariants
+from tests.schema_apply.test_races import before_effect, elsewhere
+
+SCHEMA = """
+node P { k: String @key  n: I64? @index  w: String?  @index(w, kind=ngram) }
+node Doc { k: String @key  b: Blob? }
+node Empty { k: String @key }
+edge E: P -> P { x: I64? }
+"""
+
+
+@pytest.fixture(autouse=True)
+def unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes leave their tails to optimize."""
+    monkeypatch.setattr(fold, "FEWEST", 1 << 20)
+
+
+def grown(place: Path, seed: int) -> Graph:
+    """A graph with a life behind it: many small writes, deletes, updates, indexes half-way."""
+    chance = random.Random(seed)
+    graph = omnigraph.init(place, SCHEMA, durability="os")
+    for n in range(4):
+        keys = range(5 * n, 5 * n + 5)
+        rows = [{"k": f"k{k}", "n": chance.randrange(9), "w": f"word{k % 3}"} for k in keys]
+        graph.load({"P": rows}, mode="append")
+        graph.connect_nodes("E", [(f"k{5 * n}", f"k{chance.randrange(5 * n, 5 * n + 5)}")])
+        graph.insert("Doc", {"k": f"d{n}", "b": bytes([n]) * 10})
+        if n == seed % 3:
+            graph.ensure_indices()
+    graph.update("P", where="n < 3", set={"n": -1})
+    graph.delete("P", where="k = 'k1'")
+    return graph
+
+
+def content(graph: Graph) -> dict[str, Any]:
+    tables = {
+        name: sorted(map(str, graph.table(name).to_table(with_row_id=True).to_pylist()))
+        for name in ("P", "E", "Empty")
+    }
+    asked = [
+        "match { $p: P  $p.n = -1 } return { $p.k as k } order { $p.k }",
+        'match { $p: P  $p.w contains "word1" } return { $p.k as k } order { $p.k }',
+        "match { $p: P  $p e $q } return { $p.k as a, $q.k as b } order { $p.k, $q.k }",
+    ]
+    answers = [[dict(one) for one in graph.query(text)] for text in asked]
+    return tables | {"answers": answers, "docs": sorted(map(str, graph.export(types=["Doc"])))}
+
+
+def facts(done: Any) -> list[dict[str, Any]]:
+    return [one.to_json() for one in done.datasets]
+
+
+def twins(folder: Path, seed: int) -> tuple[Graph, Graph]:
+    """The same graph twice."""
+    first = grown(folder / f"a{seed}", seed)
+    shutil.copytree(folder / f"a{seed}", folder / f"b{seed}")
+    return first, omnigraph.open(folder / f"b{seed}")
+
+
+def coverage(graph: Graph) -> dict[str, Any]:
+    found = {}
+    for key, entry in graph.snapshot.tables.items():
+        table = open_table(graph._store, entry.location, entry.lance_version)
+        found[key] = covered(table)
+    return found
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.full) for n in (1, 2, 5))])
+def test_both_engines_leave_the_same(spark: Any, tmp_path: Path, seed: int) -> None:
+    here, there = twins(tmp_path, seed)
+    before = content(here)
+    local, done = here.optimize(engine="local"), there.optimize(engine="spark", spark=spark)
+    assert (local.engine, done.engine) == ("local", "spark")
+    assert facts(local) == facts(done)
+    assert any(one["fragments_removed"] for one in facts(done))
+    assert content(here) == content(there) == before
+    assert coverage(here) == coverage(there)
+    assert next(one.operation for one in there.log()) == "optimize"
+    assert not there.optimize(engine="spark", spark=spark), "the second time there is nothing to do"
+    assert there.check().findings == ()
+    check_invariants(there.uri)
+
+
+def test_large_indexes_are_built_in_parts(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = grown(tmp_path / "g", 7)
+    before = content(graph)
+    monkeypatch.setattr(compact, "TARGET", 6)
+    hands = on_spark.SparkHands(spark, part_rows=6)
+    monkeypatch.setattr("omnigraph.keeping._hands", lambda *_: hands)
+    graph.optimize()
+    indexes = {one.field_names[0]: one for one in graph.table("P").describe_indices()}
+    parts = {name: len(one.segments) for name, one in indexes.items()}
+    assert parts["id"] > 1
+    assert parts["w"] == 1, "what follows its fragments is one, so that they can be put together"
+    assert content(graph) == before
+    assert not graph.optimize()
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, name: str, how: str) -> None:
+    """Let the job on edges fail after it has written, whatever others do."""
+    real: Callable[..., Any] = getattr(on_spark, name)
+
+    def broken(place: Any, job: Any) -> Any:
+        found = real(place, job)
+        if "edges/" in job[0] and how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if "edges/" in job[0]:
+            raise OSError("the machine is gone")
+        return found
+
+    monkeypatch.setattr(on_spark, name, broken)
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("_rewrite", "raise"),
+        *(pytest.param("_index", how, marks=pytest.mark.full) for how in ("raise", "kill")),
+        pytest.param("_rewrite", "kill", marks=pytest.mark.full),
+    ],
+)
+def test_a_task_that_fails_leaves_nothing_that_shows(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, how: str
+) -> None:
+    graph = grown(tmp_path / "g", 3)
+    before, head = content(graph), graph.snapshot.commit_id
+    with monkeypatch.context() as patch:
+        failing(patch, name, how)
+        with pytest.raises(ServerError, match="Spark job") as told:
+            graph.optimize(engine="spark", spark=spark)
+    assert told.value.effect == "none"
+    assert ("the machine is gone" in str(told.value)) == (how == "raise")
+    assert graph.refresh().snapshot.commit_id == head
+    assert content(graph) == before
+    graph.cleanup(keep=1, grace=0, confirm=True)
+    done = graph.optimize(engine="spark", spark=spark)
+    assert {one.type_key for one in done.datasets if one.committed} >= {"node:P", "edge:E"}
+    assert content(graph) == before
+    check_invariants(graph.uri)
+
+
+@pytest.mark.full
+def test_a_writer_that_is_faster_wins(spark: Any, tmp_path: Path) -> None:
+    graph = grown(tmp_path / "g", 4)
+    other = elsewhere(graph)
+    with before_effect(graph, 4, lambda: other.update("P", where="k = 'k3'", set={"n": 77})):
+        graph.optimize(engine="spark", spark=spark)
+    found = graph.refresh().query("match { $p: P  $p.n = 77 } return { $p.k as k }")
+    assert [one["k"] for one in found] == ["k3"]
+    graph.optimize(engine="spark", spark=spark)
+    check_invariants(graph.uri)
+
+
+def test_what_cannot_be_is_refused(spark: Any, tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "g", SCHEMA)
+    with pytest.raises(UsageError, match="auto, spark, local"):
+        graph.optimize(engine="dask")  # type: ignore[arg-type]
+    with pytest.raises(NotFound, match="Nobody"):
+        graph.optimize(types=["Nobody"], engine="spark", spark=spark)
+    assert not graph.optimize(engine="spark", spark=spark), "an empty graph needs nothing"
+
+
+def test_auto_takes_spark_for_much_work_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = object()
+    assert pick.session_for("auto", session, lambda: False) is None
+    assert pick.session_for("auto", session, lambda: True) is session
+    assert pick.session_for("local", session, lambda: True) is None
+    monkeypatch.setattr(pick, "find_spec", lambda _: None)
+    assert pick.session_for("auto", None, lambda: True) is None, "without Spark it goes on"
