@@ -33,6 +33,8 @@ _COMMANDS = {
     "branch": Lazy("omnigraph.cli.branch", "branch", "Create, merge and delete branches."),
     "diff": Lazy("omnigraph.cli.diff", "diff", "Show what differs between two states."),
     "log": Lazy("omnigraph.cli.log", "log", "Draw the history of a graph."),
+    "history": Lazy("omnigraph.cli.entity", "history", "Show every version of one entity."),
+    "blame": Lazy("omnigraph.cli.entity", "blame", "Show who gave an entity its values."),
     "tag": Lazy("omnigraph.cli.tag", "tag", "Name single commits."),
     "revert": Lazy("omnigraph.cli.again", "revert", "Take a commit back, as a new commit."),
     "cherry-pick": Lazy("omnigraph.cli.again", "cherry_pick", "Make one commit again elsewhere."),
@@ -103,12 +105,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a name of a file may hold any bytes
             stream.reconfigure(errors="backslashreplace")
+    warnings.showwarning = _warned  # type: ignore[assignment]
     sys.exit(run(arguments))
 
-    warnings.showwarning = _warned  # type: ignore[assignment]
 
-def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the program; gives the exit code instead of raising."""
 def _warned(message: Warning | str, *_: Any) -> None:
     """A warning as a line for people, without the place in the code that gave it."""
     from . import show
@@ -116,6 +116,8 @@ def _warned(message: Warning | str, *_: Any) -> None:
     show.warnings([message])
 
 
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; gives the exit code instead of raising."""
     chosen = Chosen()
     streams = sys.stdout, sys.stderr
     # This context outlives the command, so that errors too are shown as its flags ask.
@@ -198,7 +200,7 @@ def _tell(error: Any, *, writes: bool) -> None:
     if isinstance(error, LanguageError) and error.source is not None and error.diagnostics:
         show.findings(error.diagnostics, error.source, err=True)
     else:
-        show.problem(error.message, error.hint)
+        show.problem(getattr(error, "explained", error.message), error.hint)
     if writes and error.effect == "none":
         click.echo("nothing was written", err=True)
 

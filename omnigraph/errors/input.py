@@ -7,6 +7,9 @@ from typing import Any
 from omnigraph.errors.language import LanguageError
 from omnigraph.errors.root import ClientError, fill
 
+_ADVICE = ("expected ", "give ", "choose ")  # how a reason begins that says what to do instead
+_PHRASE = 3  # blanks in a reason that is a sentence of its own, not a label for programs
+
 
 class InputError(ClientError, ValueError):
     """The input is malformed."""
@@ -15,6 +18,20 @@ class InputError(ClientError, ValueError):
     hint = "correct the input"
     line: int | None = None
     reason: str | None = None
+
+    @property
+    def explained(self) -> str:
+        """The message, with the reason where that is more than a label.
+
+        >>> InputError("'x' names no commit", reason="expected HEAD~ and a number").explained
+        "'x' names no commit (expected HEAD~ and a number)"
+        >>> InputError("cannot read x.pg: it is a folder", reason="unreadable").explained
+        'cannot read x.pg: it is a folder'
+        """
+        reason = self.reason or ""
+        says = reason.startswith(_ADVICE) or reason.count(" ") >= _PHRASE
+        known = not says or reason in self.message
+        return self.message if known else f"{self.message} ({reason})"
 
 
 class ParameterError(LanguageError, InputError):

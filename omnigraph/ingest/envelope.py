@@ -22,6 +22,8 @@ def take(intake: Intake, line: int, record: Any, *, truncating: bool) -> None:
     try:
         if type(record) is not dict:
             raise InputError(reason=f"expected one JSON object, got {_kind(record)}")
+        if _closes_baseline(record):
+            return
         if "type" in record and "edge" not in record:
             _node(intake, line, record, truncating)
         else:
@@ -33,6 +35,12 @@ def take(intake: Intake, line: int, record: Any, *, truncating: bool) -> None:
         data = named.get("data")
         holds = data.values() if isinstance(data, dict) else ()
         intake.problems.add(placed(error, line), line, shown, _id(named), holds=holds)
+
+
+def _closes_baseline(record: dict[str, Any]) -> bool:
+    """Whether a record is the last one of a baseline of changes, which is no entity."""
+    told = record.get("baseline") if len(record) == 1 else None
+    return type(told) is dict and told.keys() == {"snapshot_commit_id", "resume_cursor"}
 
 
 def placed(error: ClientError, line: int) -> ClientError:

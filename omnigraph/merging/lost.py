@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.lang.schema.catalog import Catalog, Edge
 
-from .sides import Choice, Sides, ids_of, row_of
+from .sides import Choice, Sides
 
 Entity = tuple[str, str]
 Decided = Mapping[Entity, Any]  # a side, or a row
@@ -55,14 +54,10 @@ def _kept(
     """Nodes that a side deleted and that were decided about: whether each stays."""
     found: dict[str, dict[str, bool]] = {}
     for (key, entity), what in decisions.items():
-        if key.startswith("node:") and _deleted(sides(key), side, entity):
+        if key.startswith("node:") and sides(key).gone_on(side, entity):
             row = what if isinstance(what, pa.Table) else sides(key).chosen(entity, what)
             found.setdefault(key, {})[entity] = row is not None
     return found
-
-
-def _deleted(sides: Sides, side: Choice, entity: str) -> bool:
-    return row_of(sides.of(side).deleted, entity) is not None
 
 
 def _of_type(
@@ -74,21 +69,15 @@ def _of_type(
 ) -> Iterator[LostEdge]:
     ends = {"src": f"node:{edge.source}", "dst": f"node:{edge.target}"}
     stay = {
-        end: [n for n, stays in kept.get(key, {}).items() if stays] for end, key in ends.items()
+        end: {n for n, stays in kept.get(key, {}).items() if stays} for end, key in ends.items()
     }
     if not any(stay.values()):
         return
-    key = f"edge:{edge.name}"
-    own = sides(key)
-    gone, other = own.of(side).deleted, ids_of(own.of("theirs" if side == "ours" else "ours"))
-    touched = [pc.is_in(gone[end], pa.array(names, pa.string())) for end, names in stay.items()]
-    alone = pc.invert(pc.is_in(gone["id"], other))  # else the other side wants it gone, or not
-    rows = gone.filter(pc.and_(pc.or_(*touched), alone)).select(["id", "src", "dst"])
-    for row in rows.to_pylist():
-        nodes = [(ends[end], row[end]) for end in ends]
-        if (key, row["id"]) in decisions:
-            continue
-        if all(_stays(one, side, kept, sides) for one in nodes):
+    key, own = f"edge:{edge.name}", sides(f"edge:{edge.name}")
+    nodes = {end: pa.array(sorted(names), pa.string()) for end, names in stay.items()}
+    for row in own.only_gone_on(side, nodes).select(["id", *ends]).to_pylist():
+        known = (key, row["id"]) not in decisions
+        if known and all(_stays((ends[end], row[end]), side, kept, sides) for end in ends):
             node = next(row[end] for end in ends if row[end] in stay[end])
             yield LostEdge(key, row["id"], row["src"], row["dst"], node, side)
 
@@ -100,4 +89,5 @@ def _stays(
     sides: Callable[[str], Sides],
 ) -> bool:
     key, entity = node
-    return kept.get(key, {}).get(entity, not _deleted(sides(key), side, entity))
+    known = kept.get(key, {}).get(entity)
+    return known if known is not None else not sides(key).gone_on(side, entity)

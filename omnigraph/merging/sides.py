@@ -4,7 +4,7 @@ Owns the truth table. An entity that one side changed is taken from that side, o
 changed alike stays, one that both changed differently is contested. Nothing is read here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -96,6 +96,17 @@ class Sides:
     def of(self, side: Choice) -> TableChanges:
         """What a side changed."""
         return self.ours if side == "ours" else self.theirs
+
+    def gone_on(self, side: Choice, entity: str) -> bool:
+        """Whether a side deleted an entity of the base."""
+        return self.base_row(entity) is not None and self.state(side, entity) is None
+
+    def only_gone_on(self, side: Choice, ends: Mapping[str, pa.Array]) -> pa.Table:
+        """Edges at some nodes that a side deleted, and the other left as they were."""
+        gone, other = self.of(side).deleted, self.of("theirs" if side == "ours" else "ours")
+        at = [pc.is_in(gone[end], value_set=nodes) for end, nodes in ends.items()]
+        alone = pc.invert(pc.is_in(gone["id"], value_set=ids_of(other)))
+        return gone.filter(pc.and_(pc.or_(*at), alone))
 
     def chosen(self, entity: str, side: Choice) -> pa.Table | None:
         """What an entity becomes when a side is chosen for it; None when it goes."""

@@ -10,8 +10,8 @@ import pytest
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.errors import ChangeFeedGap, StorageError
-from tests.changes.conftest import FIVE, told
+from omnigraph.errors import ChangeFeedGap, OmnigraphError, StorageError
+from tests.changes.conftest import FIVE, SCHEMA, told
 from tests.changes.consumer import exported
 
 
@@ -128,6 +128,17 @@ def test_a_baseline_file_appears_whole(shared: Graph, tmp_path: Path) -> None:
     edges = shared.baseline(kinds=["edge"], types="Knows")
     assert list(edges) == []
     assert told(shared.changes(cursor=edges.cursor, kinds=["edge"], types=["Knows"])) == []
+
+
+def test_a_baseline_file_loads_as_it_is(shared: Graph, tmp_path: Path) -> None:
+    place = tmp_path / "base.ndjson"
+    shared.baseline(place)
+    other = omnigraph.init(tmp_path / "other", SCHEMA, durability="os")
+    other.load(place, mode="append")
+    assert list(other.export()) == list(shared.export())
+    for wrong in (b'{"baseline": {}}', b'{"baseline": {"resume_cursor": "x"}, "type": "Person"}'):
+        with pytest.raises(OmnigraphError):
+            other.load(wrong, mode="append")
 
 
 def test_a_baseline_that_fails_leaves_the_old_file(

@@ -195,3 +195,85 @@ def test_a_broken_rule_is_told_beside_the_values(omnigraph: Program) -> None:
     ended = omnigraph("branch", "merge", "r", "--uri", "g")
     assert "unique_violation" in ended.err
     assert "'q'" in ended.err
+
+
+def test_an_entity_tells_its_past_and_who_gave_its_values(omnigraph: Program, graph: str) -> None:
+    seen = omnigraph("history", "Person", "ada", "--uri", graph)
+    lines = [re.sub(f"^{ULID}  [0-9-]+ [0-9:]+", "ID WHEN", one) for one in seen.out.splitlines()]
+    assert lines == [
+        "ID WHEN  ann  update  seven",
+        "    age 1 -> 7",
+        "ID WHEN  ann  insert  both",
+        "    age 1, city null, name ada",
+    ]
+    there = omnigraph("history", "Person", "ada", "--uri", graph, "--branch", "r", "--json")
+    told = json.loads(there.out)
+    assert [one["message"] for one in told["versions"]] == ["five", "both"]
+    assert (told["complete"], told["gap_commit_id"]) == (True, None)
+    assert told["versions"][0]["before"]["age"] == 1
+    before = omnigraph("history", "Person", "ada", "--uri", graph, "--at", "main~1", "--limit", "1")
+    assert before.out.splitlines()[0].endswith("insert  both")
+    seen = omnigraph("blame", "Person", "ada", "--uri", graph)
+    lines = [re.sub(f"{ULID}  [0-9-]+ [0-9:]+", "ID WHEN", one) for one in seen.out.splitlines()]
+    assert lines == [
+        "age   7     ID WHEN  ann  seven",
+        "city  null  ID WHEN  ann  both",
+        "name  ada   ID WHEN  ann  both",
+    ]
+    told = json.loads(omnigraph("blame", "Person", "ada", "--uri", graph, "--json").out)
+    assert (told["properties"][0]["property"], told["properties"][0]["value"]) == ("age", 7)
+    for verb, said in (("history", "there never was a Person 'eve'"), ("blame", "no Person 'eve'")):
+        ended = omnigraph(verb, "Person", "eve", "--uri", graph)
+        assert (ended.code, said in ended.err) == (1, True)
+    assert omnigraph("blame", "Ghost", "eve", "--uri", graph).code == 1
+
+
+def test_a_past_that_is_gone_is_told(omnigraph: Program, graph: str) -> None:
+    made = library.open(graph, durability="os")
+    made.branches.delete("r")  # else what both stand on would be kept
+    made.cleanup(keep=1, older_than=0, grace=0, confirm=True)
+    seen = omnigraph("history", "Person", "ada", "--uri", graph)
+    assert re.fullmatch(f"a cleanup took what was before commit {ULID}\n", seen.out)
+    told = json.loads(omnigraph("history", "Person", "ada", "--uri", graph, "--json").out)
+    assert (told["versions"], told["complete"]) == ([], False)
+    assert (
+        "name  ada   before what a cleanup has left\n"
+        in omnigraph("blame", "Person", "ada", "--uri", graph).out
+    )
+
+
+def test_edges_that_went_with_a_kept_node_are_told(omnigraph: Program) -> None:
+    made = library.init("h", f"{SCHEMA}\nedge Knows: Person -> Person", durability="os")
+    made.insert("Person", {"name": "ada"}, {"name": "bob"})
+    edge = made.connect_nodes("Knows", [("ada", "bob", {})]).ids["Knows"][0]
+    made.branches.create("r").update("Person", where="name = 'ada'", set={"age": 5})
+    made.delete("Person", where="name = 'ada'")
+    merge = ("branch", "merge", "r", "--uri", "h", "--strategy", "theirs")
+    warned = (
+        "warning: 1 edge went with nodes that are kept, and will not come back:\n"
+        f"  Knows '{edge}' (ada -> bob) went with 'ada' on main\n"
+    )
+    assert warned in omnigraph(*merge, "--dry-run").err
+    told = json.loads(omnigraph(*merge, "--json").out)
+    assert told["lost_edges"] == [
+        {
+            "type_name": "Knows",
+            "entity_id": edge,
+            "from": "ada",
+            "to": "bob",
+            "node": "ada",
+            "deleted_on": "main",
+        }
+    ]
+
+
+def test_a_branch_begins_at_whatever_names_a_state(omnigraph: Program, graph: str) -> None:
+    omnigraph("tag", "create", "v1", "r~1", "--uri", graph)
+    for at, point in enumerate(("v1", "r~1", "main~1", "main")):
+        done = omnigraph("branch", "create", f"b{at}", "--from", point, "--uri", graph)
+        assert done.out.startswith(f"created branch b{at} from {point} at ")
+    assert omnigraph("branch", "create", "x", "--from", "ghost", "--uri", graph).code == 1
+    ended = omnigraph("revert", "HEAD~x", "--uri", graph)
+    assert "error: 'HEAD~x' names no commit (expected HEAD~ and a number)\n" in ended.err
+    refused = omnigraph("tag", "create", "HEAD", "--uri", graph)
+    assert "'HEAD' cannot name a tag: HEAD is what a handle shows" in refused.err

@@ -73,6 +73,8 @@ def test_the_commands_are_these() -> None:
         "branch rename",
         "diff",
         "log",
+        "history",
+        "blame",
         "tag",
         "tag create",
         "tag list",
