@@ -29,6 +29,7 @@ from .line import Line
 from .log import Log, append
 from .manifest import Opened, is_displaced, is_newest, secure, swap_state
 from .plan import Prepare, PublishPlan, Requirement, Signature, WriteTxn, hold
+from .retention.trim import trim_when_due
 from .state import State
 
 PREPARATIONS = 32
@@ -73,6 +74,23 @@ def publish(
     and their failure is final. A plan whose requirements no longer hold is prepared again.
     `identity` is the (commit id, creation time) of an operation that was written down before.
     """
+    made = _published(line, prepare, signature, conditions, identity)
+    if made is not None:
+        try:
+            trim_when_due(line.store, line.ulid, made.manifest_version)
+        except BaseException as cause:  # who interrupts learns what was done
+            cause.add_note(f"commit {made.id} was written")
+            raise
+    return made
+
+
+def _published(
+    line: Line,
+    prepare: Prepare,
+    signature: Signature | None,
+    conditions: Sequence[Requirement],
+    identity: tuple[str, int] | None,
+) -> Commit | None:
     commit_id, created_at = identity or (ids.new_ulid(), ids.now_micros())
     doubt = Doubt(f"commit {commit_id}")
     write = _Write(line, prepare, signature or Signature(), conditions, doubt)

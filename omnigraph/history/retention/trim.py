@@ -5,19 +5,26 @@ newest version of a manifest and the highest number of a name always stay. Oldes
 version that is gone has none below it.
 """
 
+import logging
 import re
 from collections.abc import Iterator, Set
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+from omnigraph.errors import StorageError
 from omnigraph.history import refs
 from omnigraph.storage import layout
 from omnigraph.storage.objects import Found
 from omnigraph.storage.store import Store
 
+from .policy import GRACE
 from .survey import Survey, kind_of, place_of, version_number
 
+_log = logging.getLogger("omnigraph")
 _FRAGMENT = re.compile(rb"[0-9A-Za-z_-]+\.lance")
+_TRANSACTION = re.compile(rb"[0-9]+-[0-9a-f-]{36}\.txn")
+EVERY = 64  # publishes of a branch
+_MOST = 2 * EVERY  # versions that one publish removes
 
 
 def named_by_version(store: Store, version: str, held: Set[str]) -> list[str]:
@@ -35,6 +42,58 @@ def named_by_version(store: Store, version: str, held: Set[str]) -> list[str]:
 def _names(body: bytes) -> Iterator[bytes]:
     for one in _FRAGMENT.findall(body):
         yield from (one, one[1:])
+
+
+def trim_when_due(store: Store, ulid: str, version: int) -> int:
+    """After every so many publishes of a branch, remove its states that are older than the grace.
+
+    So a graph that nobody ever cleans up keeps no more of them than it got in that time. Gives how
+    many went. A write that landed never fails by it.
+    """
+    if version % EVERY:
+        return 0
+    try:
+        return _trim(store, layout.manifest_directory(ulid), version)
+    except (StorageError, OSError) as error:
+        _log.warning("old states of a branch could not be removed: %s", error)
+        return 0
+
+
+def _trim(store: Store, place: str, newest: int) -> int:
+    """Oldest first, and what they name after them: a version that is gone has none below it."""
+    from .sweep import remove  # not for every first write of a process
+
+    listed = {
+        number: one
+        for one in store.objects.list(f"{place}/_versions")
+        if (number := version_number(one.name)) is not None
+    }
+    if newest not in listed:
+        return 0
+    until = listed[newest].modified - GRACE
+    old = [
+        listed[number].name
+        for number, after in pairwise(sorted(listed))
+        if after <= newest and listed[after].modified < until
+    ][:_MOST]
+    bodies = [store.objects.read(name) or b"" for name in old]
+    kept = set(_named(place, store.objects.read(listed[newest].name) or b"")) if old else set()
+    for name in old:
+        store.objects.remove(name)
+    named = dict.fromkeys(one for body in bodies for one in _named(place, body))
+    remove(store, [one for one in named if one not in kept], lambda *_: None)
+    return len(old)
+
+
+def _named(place: str, body: bytes) -> Iterator[str]:
+    """The files that a version names, by its bytes: the byte before a name tells its length."""
+    for kind, pattern in (("data", _FRAGMENT), ("_transactions", _TRANSACTION)):
+        for one in pattern.finditer(body):
+            name = one.group()
+            if body[one.start() - 1] != len(name):
+                name = name[1:] if name[0] == len(name) - 1 else b""
+            if name:
+                yield f"{place}/{kind}/{name.decode()}"
 
 
 def old_versions(store: Store, survey: Survey, grace: timedelta) -> Iterator[list[str]]:

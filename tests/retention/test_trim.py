@@ -1,0 +1,107 @@
+"""Writes remove old states of their branch on the way, now and then, and never fail by it."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from omnigraph.history.branches import create_branch, open_line
+from omnigraph.history.log import Log
+from omnigraph.history.manifest import read_manifest
+from omnigraph.history.retention import trim
+from omnigraph.history.retention.collect import cleanup
+from omnigraph.history.retention.policy import Policy
+from omnigraph.storage.effects import Fault
+from omnigraph.storage.store import Store, open_store
+from tests.rig.invariants import check_invariants
+from tests.rig.writes import append, init_small, line_at, read_branch, update, write
+
+EVERY = 8
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every eighth publish, whatever their age."""
+    monkeypatch.setattr(trim, "EVERY", EVERY)
+    monkeypatch.setattr(trim, "GRACE", timedelta(seconds=-1))
+
+
+def states(store: Store, place: str = "__manifest") -> dict[str, int]:
+    """How many files a manifest has, by kind."""
+    names = [one.name.removeprefix(f"{place}/") for one in store.objects.list(place)]
+    kinds = ("_versions", "data", "_transactions")
+    return {kind: sum(name.startswith(f"{kind}/") for name in names) for kind in kinds}
+
+
+def test_old_states_go_with_all_that_they_name(tmp_path: Path, eager: None) -> None:
+    store = init_small(tmp_path / "g")
+    line = open_line(store, "main")
+    reader = line_at(tmp_path / "g")
+    commits = [write(line, append({f"r{n}": n})) for n in range(3 * EVERY)]
+    held = states(store)
+    assert max(held.values()) <= EVERY + 2, held
+    assert held["data"] == held["_versions"]
+    rows = read_branch(line)
+    assert len(rows["node:Person"]) == 3 * EVERY
+    assert read_branch(reader) == rows, "who has an old state reloads"
+    state = read_manifest(open_store(str(tmp_path / "g"))).state
+    assert len(list(Log(store, state).first_parents(state.head.commit_id))) == 3 * EVERY + 1
+    past = commits[1]
+    assert past is not None
+    assert len(read_branch(line, past.id)["node:Person"]) == 2, "the log holds all history"
+    check_invariants(tmp_path / "g", acknowledged=[one for one in commits if one is not None])
+
+
+def test_branches_are_trimmed_by_their_own_writes(tmp_path: Path, eager: None) -> None:
+    store = init_small(tmp_path / "g")
+    main = open_line(store, "main")
+    side = create_branch(store, "side", main)
+    before = states(store)
+    for n in range(2 * EVERY):
+        write(side, append({f"r{n}": n}))
+    assert states(store) == before
+    assert states(store, f"__branches/{side.ulid}")["_versions"] <= EVERY + 1
+    check_invariants(tmp_path / "g")
+
+
+def test_what_is_young_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trim, "EVERY", EVERY)
+    store = init_small(tmp_path / "g")
+    line = open_line(store, "main")
+    for n in range(2 * EVERY):
+        write(line, append({f"r{n}": n}))
+    assert states(store)["_versions"] == 2 * EVERY + 1
+
+
+@pytest.mark.parametrize("how", ["before", "after"])
+def test_a_write_does_not_fail_by_it(tmp_path: Path, eager: None, how: str) -> None:
+    for at in (7, 9, 14):
+        store = init_small(tmp_path / f"g{at}")
+        line = open_line(store, "main")
+        for n in range(EVERY - 2):
+            write(line, append({f"r{n}": n}))
+        with store.effects.recorded() as done, store.effects.failing(Fault(at, how)):  # type: ignore[arg-type]
+            made = write(line, update({"r1": 7}))
+        assert made is not None
+        assert made.manifest_version == EVERY
+        assert any(one.kind == "remove" for one in done)
+        for n in range(EVERY):
+            write(line, append({f"s{n}": n}))
+        assert dict(read_branch(line)["node:Person"])["r1"] == 7
+        check_invariants(tmp_path / f"g{at}", acknowledged=[made])
+
+
+def test_the_next_cleanup_takes_what_a_cut_left(tmp_path: Path, eager: None) -> None:
+    store = init_small(tmp_path / "g")
+    line = open_line(store, "main")
+    for n in range(EVERY - 2):
+        write(line, append({f"r{n}": n}))
+    stop = Fault(12, "before", KeyboardInterrupt())
+    with store.effects.failing(stop), pytest.raises(KeyboardInterrupt) as told:
+        write(line, append({"last": 1}))
+    assert "was written" in told.value.__notes__[0]
+    assert states(store)["data"] > states(store)["_versions"]
+    cleanup(store, Policy(keep=100, grace=timedelta()))
+    assert states(store)["data"] == states(store)["_versions"] == 1
+    assert "last" in dict(read_branch(line_at(tmp_path / "g"))["node:Person"])
+    check_invariants(tmp_path / "g")
