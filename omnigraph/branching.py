@@ -5,6 +5,7 @@ Each call is one comparison or one merge below; a merge ends in one publish, or 
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any, Literal
 
 from omnigraph.comparison import Diff, Names, compare_snapshots
 from omnigraph.errors import InputError, OmnigraphError
@@ -21,6 +22,7 @@ from omnigraph.merging.merge import Merged, Request, merge, open_merge
 from omnigraph.merging.sides import Granularity
 from omnigraph.merging.strategy import Strategy
 from omnigraph.merging.work import Options
+from omnigraph.pipeline.merge import merge_engine
 from omnigraph.terms import Terms, actor_of
 
 State = str | int | datetime | timedelta | Handle | Snapshot | None
@@ -64,6 +66,8 @@ class Branching(Handle):
         collapse_edges: bool = False,
         dry_run: bool = False,
         limits: MergeLimits | None = None,
+        engine: Literal["auto", "spark", "local"] = "auto",
+        spark: Any = None,
     ) -> MergeResult:
         """Merge a branch, this one by default, into another: one commit with two parents.
 
@@ -72,12 +76,16 @@ class Branching(Handle):
         them: `ours` (the target) or `theirs` (the source), a dict of these by kind of conflict or
         by type, or a function of the conflict that gives one of them, values, or None. With
         `granularity="property"` changes of different properties of one entity go together.
-        `collapse_edges` keeps one of two equal edges that both sides added.
+        `collapse_edges` keeps one of two equal edges that both sides added. `engine` is "local",
+        in this process, "spark", on the session `spark` or on one of its own, or "auto": Spark when
+        both sides together changed millions of rows; the result is the same.
 
         Raises `MergeConflict`, `SchemaMismatch`, `ReadSetConflict` when the target moved meanwhile,
         `PreconditionFailed`, `ReadOnlyError`.
         """
-        options = Options(granularity_of(granularity), collapse_edges, limits or MergeLimits())
+        away = merge_engine(engine, spark)
+        bounds = limits or MergeLimits()
+        options = Options(granularity_of(granularity), collapse_edges, bounds, away)
         terms = self._merge_terms(message, actor)
         asked = Request(options, strategy, if_commit, dry_run, terms.signature())
         if not dry_run:
@@ -91,7 +99,7 @@ class Branching(Handle):
             return self._without_branch(result, theirs)
         return result
 
-    def merge_session(
+    def merge_session(  # noqa: PLR0913 - all but two are named
         self,
         source: str | None = None,
         into: str = "main",
@@ -100,11 +108,14 @@ class Branching(Handle):
         collapse_edges: bool = False,
         message: str | None = None,
         actor: str | None = None,
+        engine: Literal["auto", "spark", "local"] = "auto",
+        spark: Any = None,
     ) -> MergeSession:
         """A merge to be looked at and decided conflict by conflict before it is committed."""
         self._writable("a merge")
         theirs, ours = self._lines(source, into)
-        options = Options(granularity_of(granularity), collapse_edges)
+        away = merge_engine(engine, spark)
+        options = Options(granularity_of(granularity), collapse_edges, elsewhere=away)
         asked = Request(options, signature=self._merge_terms(message, actor).signature())
         return MergeSession(open_merge(theirs, ours), asked, self._merged)
 

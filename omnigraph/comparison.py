@@ -4,7 +4,7 @@ Owns the forms. Tables are compared when they are asked for, each once; what was
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from omnigraph.errors import InputError
 from omnigraph.errors.conflict import plain_value
 from omnigraph.extras import extra
 from omnigraph.history.diff import diff_snapshots
-from omnigraph.history.entities import OPS, EntityChange, TableChanges
+from omnigraph.history.entities import OPS, EntityChange, Op, TableChanges
 from omnigraph.history.snapshot import Snapshot
 
 Names = str | Iterable[str] | None
@@ -103,9 +103,11 @@ class Diff:
 
     def summary(self) -> dict[str, Any]:
         """How many entities changed in which way, in all and by type."""
-        by_type = {one.key.partition(":")[2]: dict(one.counts) for one in self.tables()}
-        total = {op: sum(one[op] for one in by_type.values()) for op in OPS}
-        return {**{f"{op}s": count for op, count in total.items()}, "types": by_type}
+        return summed(self.counts())
+
+    def counts(self) -> dict[str, dict[Op, int]]:
+        """How many entities changed in which way, by the key of their table."""
+        return {one.key: dict(one.counts) for one in self.tables()}
 
     def to_arrow(self) -> pa.Table:
         """One row per change; properties before and after as JSON text."""
@@ -121,6 +123,17 @@ class Diff:
         from omnigraph.notebook import diff_card
 
         return diff_card(self, repr(self)[1:-1])
+
+
+def summed(counts: Mapping[str, Mapping[Op, int]]) -> dict[str, Any]:
+    """Changes counted by table, in all and by type.
+
+    >>> summed({"node:A": {"insert": 2, "update": 0, "delete": 1}})["inserts"]
+    2
+    """
+    by_type = {key.partition(":")[2]: dict(counts[key]) for key in sorted(counts)}
+    total = {op: sum(one[op] for one in by_type.values()) for op in OPS}
+    return {**{f"{op}s": count for op, count in total.items()}, "types": by_type}
 
 
 def compare_snapshots(

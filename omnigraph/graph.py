@@ -83,7 +83,7 @@ class Graph(Reading, Feeding, Travel, Shaping, Keeping, Inspecting):
         from omnigraph.pipeline.session import spark_session
 
         found = session if session is not None else spark_session(master=master, remote=remote)
-        return SparkGraph(found, self._newest())
+        return SparkGraph(found, self._newest(), self._line)
 
     def stream_load(  # noqa: PLR0913 - all but two are named
         self,

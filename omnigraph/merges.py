@@ -3,14 +3,14 @@
 They are about two captured states. A session changes nothing before its `commit`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.comparison import Diff, Found
+from omnigraph.comparison import Diff, Found, summed
 from omnigraph.errors import EntityConflict, InputError, MergeConflict, ReadSetConflict
 from omnigraph.errors.conflict import conflict_table
 from omnigraph.errors.conflict_card import conflict_card
@@ -21,6 +21,7 @@ from omnigraph.history.entities import TableChanges
 from omnigraph.history.plan import Signature
 from omnigraph.merging import conflicts as found_conflicts
 from omnigraph.merging.edges import Parallel
+from omnigraph.merging.far import FarDelta
 from omnigraph.merging.lost import LostEdge
 from omnigraph.merging.merge import ATTEMPTS, Merged, Request, merge_frame, only_tended
 from omnigraph.merging.strategy import Answer, add, settle
@@ -67,13 +68,23 @@ class MergeResult:
         """How much changed, how many conflicts were decided, and what was put together."""
         judged = self.merged.judged if self.merged is not None else None
         return {
-            **self.delta.summary(),
+            **self._counted(),
             "conflicts": len(self.conflicts),
             "resolved": self.merged.resolved if self.merged is not None else 0,
             "merged_properties": judged.merged_properties if judged is not None else 0,
             "parallel_edges": len(self.parallel_edges),
             "lost_edges": len(self.lost_edges),
         }
+
+    def _counted(self) -> dict[str, Any]:
+        """How much changed; of tables that were compared elsewhere no row is read for that."""
+        judged = self.merged.judged if self.merged is not None else None
+        if self.merged is None or judged is None or not judged.far:
+            return self.delta.summary()
+        merged, far = self.merged, judged.far
+        near = Diff(Found(lambda: _changes(merged, set(far))), self.target, self.target)
+        counts = {key: one.counts() for key, one in far.items()}
+        return summed({**near.counts(), **{k: c for k, c in counts.items() if any(c.values())}})
 
     def to_arrow(self) -> pa.Table:
         """The conflicts as an Arrow table."""
@@ -224,12 +235,12 @@ class MergeSession:
         return self._judged
 
 
-def _changes(merged: Merged) -> Iterator[TableChanges]:
-    """What a merge makes of the target, table by table."""
+def _changes(merged: Merged, without: Collection[str] = ()) -> Iterator[TableChanges]:
+    """What a merge makes of the target, table by table, but for some."""
     frame, judged = merged.frame, merged.judged
     if judged is None:
         return
-    for key in sorted({*judged.delta.tables, *judged.adopted}):
+    for key in sorted({*judged.delta.tables, *judged.adopted} - {*without}):
         if key in judged.adopted:
             yield from diff_snapshots(frame.ours, frame.theirs, [key])
             continue
@@ -240,7 +251,7 @@ def _changes(merged: Merged) -> Iterator[TableChanges]:
 
 def _written(frame: Frame, one: TableDelta) -> TableChanges:
     table = frame.ours.table(one.key)
-    rows = one.rows
+    rows = one.whole_rows() if isinstance(one, FarDelta) else one.rows
     ids = pa.concat_arrays([one.ids, one.removed_ids])
     before = find(table, {"id": ids}, table.schema.names)
     return matched(one.key, before, rows, rows.schema)

@@ -29,6 +29,7 @@ from .audit import Kind, Outcome, record
 from .branches import CREATIONS, finish_create, past_state, place_of
 from .confirmed import plan_from_json
 from .intent import Intent, Pending
+from .lease import READ
 from .line import Line, line_of
 from .long import find, finish
 from .manifest import read_manifest
@@ -109,6 +110,9 @@ def _end(root: str, looked: float | None) -> None:
 
 
 def _settle(store: Store, one: Pending) -> Outcome | None:
+    if one.intent.operation == READ:  # it had no effect: that it is over is no news
+        intents.retire(store, one.intent)
+        return None
     wish: intents.Verdict = "publish" if one.confirmed else "discard"
     verdict = intents.decide(store, one.intent, wish)
     if verdict is None:

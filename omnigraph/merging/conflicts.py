@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.errors import EntityConflict
 from omnigraph.lang.schema.catalog import Edge, Node
@@ -95,21 +94,12 @@ def _involved(
     if one.rule == "@unique" and one.other_id is not None:
         return entity, (one.type_key, one.other_id)
     if one.rule == "@card":
-        return tuple((one.type_key, each) for each in _edges_from(sides(one.type_key), entity[1]))
+        return tuple((one.type_key, each) for each in sides(one.type_key).edges_from(entity[1]))
     return (entity,)
 
 
 def _end(type_: Edge, one: Violation) -> str:
     return type_.source if one.column == "src" else type_.target
-
-
-def _edges_from(sides: Sides, source: str) -> list[str]:
-    """The edges that a side added, changed or removed at a node."""
-    found: set[str] = set()
-    for one in (sides.ours, sides.theirs):
-        for table in (one.inserted, one.before, one.after, one.deleted):
-            found |= set(table.filter(pc.equal(table["src"], source))["id"].to_pylist())
-    return sorted(found)
 
 
 def _reason(

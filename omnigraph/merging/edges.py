@@ -24,7 +24,7 @@ class Parallel(NamedTuple):
 
 def parallel_edges(sides: Sides) -> Iterator[Parallel]:
     """Edges that both sides added with other ids and the same content, paired off by id."""
-    ours, theirs = sides.ours.inserted, sides.theirs.inserted
+    ours, theirs = sides.added()
     if not sides.key.startswith("edge:") or not ours.num_rows or not theirs.num_rows:
         return
     mine, other = _others(ours, theirs), _others(theirs, ours)

@@ -15,8 +15,9 @@ from omnigraph.history.long import publish_long
 from omnigraph.history.plan import PublishPlan, SameHead, Signature, WriteTxn
 from omnigraph.history.refs import find_ref
 from omnigraph.history.retention.condemned import check_named
-from omnigraph.ingest.stage import stage_tables
 from omnigraph.rules.delta import Delta
+
+from .far import stage_all
 
 
 def land(
@@ -31,7 +32,7 @@ def land(
     def stage(txn: WriteTxn) -> PublishPlan:
         _as_captured(frame, txn)
         check_named(txn.store, adopted.values(), frame.theirs.commit_id)
-        writes = stage_tables(txn, delta)
+        writes = stage_all(txn, delta)
         # Who lost by now leaves nothing behind; who loses later leaves a refusal in the log.
         _as_captured(frame, replace(txn, base=frame.target.refresh()))
         return PublishPlan(

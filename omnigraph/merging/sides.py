@@ -126,6 +126,22 @@ class Sides:
         tables = (one for s in (self.ours, self.theirs) for one in (s.before, s.deleted))
         return next((row for table in tables if (row := row_of(table, entity)) is not None), None)
 
+    def added(self) -> tuple[pa.Table, pa.Table]:
+        """What each side added."""
+        return self.ours.inserted, self.theirs.inserted
+
+    def edges_from(self, source: str) -> list[str]:
+        """The edges that a side added, changed or removed at a node."""
+        found: set[str] = set()
+        for one in (self.ours, self.theirs):
+            for table in (one.inserted, one.before, one.after, one.deleted):
+                found |= set(table.filter(pc.equal(table["src"], source))["id"].to_pylist())
+        return sorted(found)
+
+    def slim(self, rows: pa.Table) -> pa.Table:
+        """Whole rows as the rows that are taken have them: here they are whole, too."""
+        return rows
+
     @cached_property
     def _mixed(self) -> tuple[pa.Table, list[Contested], int]:
         """Entities that both sides updated: combined rows, contested ones, values combined."""

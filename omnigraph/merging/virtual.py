@@ -5,6 +5,8 @@ Where they contradict each other there is no base value: an entity in doubt is t
 so whatever the sides made of it becomes a conflict unless both made the same.
 """
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -75,13 +77,17 @@ def _at(frame: Frame, commit_id: str, key: str, ids: pa.Array) -> pa.Table:
 
 
 def _rows(one: Snapshot, near: Snapshot, key: str, ids: pa.Array) -> pa.Table:
+    return rows_where(one, near, key, {"id": ids})
+
+
+def rows_where(one: Snapshot, near: Snapshot, key: str, where: Mapping[str, pa.Array]) -> pa.Table:
     """Entities as a snapshot has them, in the columns that the target has."""
     now = near.table(key).schema
     name = former_key(one, near, key)
     if name not in one.tables:
         return row_schema(now).empty_table()
     table = one.table(name)
-    found = find(table, {"id": ids}, table.schema.names)
+    found = find(table, where, table.schema.names)
     first = first_values(type_named(near.schema.ir.catalog, key))
     return fitted(found, table.schema, now, first).cast(row_schema(now))
 

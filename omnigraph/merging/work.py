@@ -6,6 +6,7 @@ change of the target that the rules have judged. Reads; never writes.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,11 +21,13 @@ from omnigraph.ingest.defaults import first_values
 from omnigraph.rules.check import check, type_named
 from omnigraph.rules.delta import FRESH, UNKNOWN, Delta, TableDelta
 from omnigraph.rules.lookup import Committed
+from omnigraph.rules.values import row_violations
 from omnigraph.rules.violation import Violation
 from omnigraph.storage.difference import compare
 
 from .conflicts import Entity, Found, broken_rule, contested
 from .edges import Parallel, parallel_edges
+from .far import Elsewhere, FarDelta, FarSides, far_delta, untouched
 from .limits import MergeLimits, check_delta
 from .lost import LostEdge, lost_edges
 from .sides import Choice, Granularity, Sides
@@ -36,11 +39,12 @@ Decisions: TypeAlias = Mapping[Entity, Decision]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a merge treats what both sides changed, and how much it may hold."""
+    """How a merge treats what both sides changed, how much it may hold, and who may help it."""
 
     granularity: Granularity = "entity"
     collapse_edges: bool = False
     limits: MergeLimits = field(default_factory=MergeLimits)
+    elsewhere: Elsewhere | None = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ class Judged:
     merged_properties: int = 0
     requirements: tuple[Requirement, ...] = ()  # what the rules read of the target
     lost: tuple[LostEdge, ...] = ()
+    far: Mapping[str, FarDelta] = field(default_factory=dict)  # compared elsewhere; adopted, too
 
 
 class Work:
@@ -80,16 +85,19 @@ class Work:
         """The change of the target under some decisions, judged by the rules."""
         frame = self.frame
         txn = WriteTxn(frame.ours.store, frame.ours.branch, frame.opened, "", 0)
-        lookup = Committed(txn)
+        lookup, away = Committed(txn), self.options.elsewhere
         parallel = tuple(one for key in self.touched() for one in parallel_edges(self.sides(key)))
         dropped = {(one.key, one.theirs) for one in parallel} if self.options.collapse_edges else ()
         tables = {}
         for key in sorted({*self.touched(), *(key for key, _ in decisions)}):
-            one = _table_delta(self.sides(key), decisions, dropped, lookup)
+            one = _table_delta(self.sides(key), decisions, dropped, lookup, away)
             if not one.empty:
                 tables[key] = one
         check_delta(tables.values(), self.options.limits)
         delta, broken = check(self.catalog, Delta(tables), lookup, limit=None)
+        far = {key: one for key, one in delta.tables.items() if isinstance(one, FarDelta)}
+        for key, distant in far.items():  # what is taken as it is was judged when it was written
+            broken += row_violations(type_named(self.catalog, key), distant.here)
         found = [*self._contested(decisions), *self._broken(broken)]
         adopted = {key: self._adopted(key) for key in delta.tables if self._whole(key, decisions)}
         if dropped:
@@ -99,7 +107,7 @@ class Work:
         order = sorted(found, key=lambda one: one.order)
         delta, read = replace(delta, tables=left), tuple(lookup.requirements)
         lost = lost_edges(self.catalog, self.sides, decisions)
-        return Judged(tuple(order), delta, adopted, parallel, combined, read, lost)
+        return Judged(tuple(order), delta, adopted, parallel, combined, read, lost, far)
 
     def unmoved(self, key: str) -> bool:
         """Whether both sides have the very files of a table: what was changed was taken back.
@@ -129,8 +137,28 @@ class Work:
         found = (one.tables.get(former_key(one, near, key)) for one in self.frame.bases)
         return [None if one is None else one.content_id for one in found]
 
+    @cached_property
+    def _far(self) -> frozenset[str]:
+        """The tables that another engine compares."""
+        if self.options.elsewhere is None:
+            return frozenset()
+        keys = [key for key in self.touched() if self._has_one_base(key)]
+        return self.options.elsewhere.takes(self.frame, keys)
+
+    def _has_one_base(self, key: str) -> bool:
+        """Whether there is one value that both sides of a table started from."""
+        frame = self.frame
+        there = all(key in one.tables for one in (frame.base, frame.ours, frame.theirs))
+        return there and len(set(self._base_contents(key))) == 1
+
     def _compare(self, key: str) -> Sides:
         frame, how = self.frame, self.options.granularity
+        away = self.options.elsewhere
+        if away is not None and self._far and self._has_one_base(key):
+            if key in self._far:
+                return away.compare(frame, key, how)
+            if not self._takes_part(key):
+                return untouched(frame, key, how)
         first = first_values(type_named(self.catalog, key))
         ours = diff_table(frame.base, frame.ours, key, fit=first) if self._moved(key) else None
         theirs = diff_table(frame.base, frame.theirs, key, fit=first)
@@ -173,12 +201,21 @@ class Work:
 
     def _broken(self, broken: Iterable[Violation]) -> Iterable[Found]:
         names = self.frame.ours.branch, self.frame.theirs.branch
+        broken = list(broken)
+        for key in {one.type_key for one in broken}:
+            own = self.sides(key)
+            if isinstance(own, FarSides):
+                own.learn(one.entity_id or "" for one in broken if one.type_key == key)
         for one in broken:
             yield broken_rule(one, type_named(self.catalog, one.type_key), self.sides, *names)
 
 
 def _table_delta(
-    sides: Sides, decisions: Decisions, dropped: Iterable[Entity], lookup: Committed
+    sides: Sides,
+    decisions: Decisions,
+    dropped: Iterable[Entity],
+    lookup: Committed,
+    away: Elsewhere | None,
 ) -> TableDelta:
     """What is written to and removed from one table of the target."""
     fresh, after, gone = sides.taken()
@@ -186,7 +223,7 @@ def _table_delta(
     unwanted = {*chosen, *(entity for key, entity in dropped if key == sides.key)}
     fresh, after, gone = _clean(fresh, after, gone, unwanted)
     rows, removed = _decided(sides, chosen)
-    after = pa.concat_tables([after, *rows])
+    after = pa.concat_tables([after, *map(sides.slim, rows)])
     gone = pa.concat_arrays([gone, pa.array(removed, pa.string())])
     written = pa.concat_tables([fresh, after]).combine_chunks()
     origin = np.concatenate(
@@ -195,7 +232,11 @@ def _table_delta(
     names = ["id", "src", "dst"] if sides.key.startswith("edge:") else ["id"]
     stored = lookup.find(sides.key, {"id": gone}, names, places=True) if len(gone) else None
     places = np.zeros(len(origin), np.uint64)
-    return TableDelta(sides.key, written, np.arange(len(origin)), origin, places, removed=stored)
+    made = TableDelta(sides.key, written, np.arange(len(origin)), origin, places, removed=stored)
+    if not isinstance(sides, FarSides):
+        return made
+    mixed, _, _ = _clean(sides.combined, sides.combined, gone, unwanted)
+    return far_delta(made, sides, pa.concat_tables([mixed, *rows]), away)
 
 
 def _clean(

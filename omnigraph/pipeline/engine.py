@@ -104,6 +104,7 @@ def _on_spark(
 ) -> Loaded:
     from .load import Bulk, load_on_spark
     from .session import spark_session
+    from .steps import teller
 
     session = way.session
     if session is None:
@@ -115,7 +116,7 @@ def _on_spark(
         way.dry_run,
         piece=way.piece,
         rows=way.fragment_rows,
-        progress=_teller(way.progress),
+        progress=teller(way.progress),
     )
     return load_on_spark(session, line, bulk, signature=signature, conditions=conditions)
 
@@ -135,12 +136,6 @@ def _here(
     if not files or not done.problems:
         return done
     return Loaded(mode, problems=tuple(source.spots.locate(done.problems)))
-
-
-def _teller(progress: Any) -> Any:
-    if progress is None or hasattr(progress, "step"):
-        return getattr(progress, "step", None)
-    return lambda one: progress(one.done, one.total)
 
 
 def _is_frame(data: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import pyarrow as pa
 
 from omnigraph.errors import UsageError
+from omnigraph.history.line import Line
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.ids import new_ulid
 from omnigraph.ingest.export import chosen_types, lines_of_rows
@@ -23,9 +24,11 @@ from omnigraph.storage.find import take_bytes
 from omnigraph.storage.fragments import fragment_sizes, read_fragments
 from omnigraph.storage.plain import finish_plain, write_plain
 
+from .held import holding
 from .place import Place, place_of
 from .scan import scan, tasks_of
 from .session import watched
+from .steps import Steps, teller
 from .targets import Target, target_of
 from .versions import check_versions
 
@@ -43,12 +46,13 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What an export wrote: entities by table key, and the files by table key."""
+    """What an export wrote: entities and files by table key, and the seconds of its steps."""
 
     form: Form
     commit_id: str
     rows: Mapping[str, int] = field(default_factory=dict)
     files: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    steps: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -69,7 +73,7 @@ class Part:
     scratch: str
 
 
-def export_on_spark(
+def export_on_spark(  # noqa: PLR0913 - all but four are named
     spark: "SparkSession",
     snapshot: Snapshot,
     folder: str | os.PathLike[str],
@@ -77,11 +81,14 @@ def export_on_spark(
     *,
     types: Sequence[str] | None = None,
     ordered: bool = False,
+    line: Line | None = None,
+    progress: Any = None,
 ) -> Exported:
     """Write a snapshot to an empty or absent folder: `nodes/<Type>` and `edges/<Type>` inside.
 
     `ordered`: each type in the order of its ids, part by part, so that equal snapshots give equal
-    rows in equal order. Plain Lance becomes one dataset per type.
+    rows in equal order. Plain Lance becomes one dataset per type. No cleanup takes what is read.
+    `line` is the branch of the snapshot, `progress` is told how far it is, type by type.
     """
     if form not in get_args(Form):
         raise UsageError(reason=f"format is {', '.join(get_args(Form))}, not {form!r}")
@@ -91,11 +98,14 @@ def export_on_spark(
     check_versions(spark)
     rows: dict[str, int] = {}
     files: dict[str, Sequence[str]] = {}
-    with watched(spark):
+    steps = Steps(spark, teller(progress))
+    with watched(spark), holding(snapshot, line), steps.told_of():
         for one in chosen:
             key = table_key(one)
+            steps.begin(one.name, snapshot.tables[key].rows)
             rows[key], files[key] = _export_type(spark, snapshot, one, target, form, ordered)
-    return Exported(form, snapshot.commit_id, rows, files)
+    steps.end()
+    return Exported(form, snapshot.commit_id, rows, files, steps.seconds)
 
 
 def _export_type(

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import EntityNotFound
+from omnigraph.history.line import Line
 from omnigraph.history.snapshot import Snapshot
 
 from .export import Exported, Form, export_on_spark
+from .held import hold_of
 from .scan import scan
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ class SparkGraph:
 
     session: "SparkSession"
     snapshot: Snapshot
+    line: Line | None = None
 
     def nodes(
         self, name: str, columns: Sequence[str] | None = None, where: Any = None
@@ -51,16 +54,26 @@ class SparkGraph:
         *,
         types: Sequence[str] | None = None,
         ordered: bool = False,
+        progress: Any = None,
     ) -> Exported:
         """Write the snapshot to an empty folder: NDJSON, Parquet or plain Lance, in parallel.
 
-        `ordered` puts each type in the order of its ids.
+        `ordered` puts each type in the order of its ids. `progress` is called with tasks done and
+        known of; if it has a method `step`, that is called with a `Step` instead.
         """
         return export_on_spark(
-            self.session, self.snapshot, folder, format, types=types, ordered=ordered
+            self.session,
+            self.snapshot,
+            folder,
+            format,
+            types=types,
+            ordered=ordered,
+            line=self.line,
+            progress=progress,
         )
 
     def _scan(self, key: str, columns: Sequence[str] | None, where: Any) -> "DataFrame":
         if key not in self.snapshot.tables:
             raise EntityNotFound(f"there is no {key.replace(':', ' type ')} here")
-        return scan(self.session, self.snapshot, key, columns, where)
+        hold = hold_of(self.line, self.snapshot, key) if self.line is not None else None
+        return scan(self.session, self.snapshot, key, columns, where, hold=hold)

@@ -14,6 +14,7 @@ from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.storage.fragments import fragment_sizes, read_fragments
 
+from .held import Hold
 from .place import Place, place_of, type_of
 from .types import arrow_schema, as_spark, columns_of, ddl
 from .versions import check_versions
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _ROWS = 1 << 20  # of one task, when fragments are small
 
 
-def scan(
+def scan(  # noqa: PLR0913 - the last two are named
     spark: "SparkSession",
     snapshot: Snapshot,
     key: str,
@@ -32,8 +33,12 @@ def scan(
     where: Any = None,
     *,
     places: bool = False,
+    hold: Hold | None = None,
 ) -> "DataFrame":
-    """The rows of a table; `where` is an Arrow expression, `places` adds `_rowid`, `_rowaddr`."""
+    """The rows of a table; `where` is an Arrow expression, `places` adds `_rowid`, `_rowaddr`.
+
+    With a `hold` no cleanup takes what a running task reads.
+    """
     one = type_of(snapshot.schema.ir, key)
     names = chosen(key, columns_of(one), columns)
     check_versions(spark)
@@ -42,6 +47,8 @@ def scan(
     tasks = tasks_of(fragment_sizes(snapshot.table(key)))
     schema = arrow_schema(one, names, places=places)
     read = _reader(where_at, key, tasks, names, where, schema)
+    if hold is not None:
+        read = hold.over(read)
     units = spark.range(0, len(tasks), 1, max(1, len(tasks)))
     return units.mapInArrow(read, ddl(one, names, places=places))
 

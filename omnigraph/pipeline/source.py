@@ -13,15 +13,17 @@ from pyspark.sql import datasource as api
 
 from omnigraph.errors import UsageError
 from omnigraph.history.branches import open_line
+from omnigraph.history.line import Line
 from omnigraph.history.snapshot import Snapshot, snapshot
 from omnigraph.ingest.load import MODES
 from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.fragments import fragment_sizes, read_fragments
 from omnigraph.storage.layout import MAIN
-from omnigraph.storage.store import open_store
+from omnigraph.storage.store import Store, open_store
 
 from .filters import Filter, filter_of
+from .held import Hold, hold_of
 from .place import Place, place_of, type_of
 from .scan import chosen, tasks_of
 from .stage import key_named
@@ -82,7 +84,8 @@ class GraphSource(api.DataSource):
         asked = self.given.get("filters")
         where = Filter() if asked is None else filter_of(one, asked)
         tasks = tasks_of(fragment_sizes(shown.table(key)))
-        return GraphReader(place, key, one, names, tasks, where)
+        hold = hold_of(self._line(shown.store), shown, key)
+        return GraphReader(place, key, one, names, tasks, where, hold)
 
     def writer(self, schema: Any, overwrite: bool) -> "GraphWriter":
         """Writes to the branch."""
@@ -98,10 +101,13 @@ class GraphSource(api.DataSource):
 
     def _shown(self, commit: str | None = None) -> Snapshot:
         store = open_store(self.uri, effects=Effects(read_only=True))
-        line = open_line(store, self.given.get("branch", MAIN))
+        line = self._line(store)
         version = self.given.get("version")
         at = commit or self.given.get("at") or (int(version) if version else None)
         return snapshot(store, line, at)
+
+    def _line(self, store: Store) -> Line:
+        return open_line(store, self.given.get("branch", MAIN))
 
     def _pinned(self) -> Snapshot:
         return self._shown(self.commit)
@@ -131,7 +137,7 @@ class Fragments(api.InputPartition):
 class GraphReader(api.DataSourceReader):
     """Reads fragments of one table version."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - made in one place
         self,
         place: Place,
         key: str,
@@ -139,9 +145,10 @@ class GraphReader(api.DataSourceReader):
         names: list[str],
         tasks: list[list[int]],
         where: Filter,
+        hold: Hold,
     ) -> None:
         self.place, self.key, self.one, self.names, self.tasks = place, key, one, names, tasks
-        self.where = where
+        self.where, self.hold = where, hold
 
     def partitions(self) -> Sequence[api.InputPartition]:
         """One per task; a table without rows still has one."""
@@ -152,7 +159,8 @@ class GraphReader(api.DataSourceReader):
         if not partition.value:
             return
         schema = arrow_schema(self.one, self.names)
-        table = self.place.table(self.key)
         names = list(dict.fromkeys([*self.names, *self.where.columns]))
-        for rows in read_fragments(table, partition.value, names, self.where.stored):
-            yield as_spark(self.where.kept(rows), schema)
+        with self.hold.alive():
+            table = self.place.table(self.key)
+            for rows in read_fragments(table, partition.value, names, self.where.stored):
+                yield as_spark(self.where.kept(rows), schema)

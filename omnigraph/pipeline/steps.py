@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from omnigraph import ids
 
@@ -42,6 +42,13 @@ class Step:
 
 
 Told = Callable[[Step], object]
+
+
+def teller(progress: Any) -> Told | None:
+    """Who is told of steps: the method `step` of what a caller gave, or a call with two numbers."""
+    if progress is None or hasattr(progress, "step"):
+        return getattr(progress, "step", None)
+    return lambda one: progress(one.done, one.total)
 
 
 @dataclass(slots=True)

@@ -25,16 +25,18 @@ from omnigraph.ingest.limits import LoadLimits
 from omnigraph.ingest.load import LoadMode
 from omnigraph.ingest.problem import Problem, Problems, located
 from omnigraph.ingest.unchanged import without_unchanged
-from omnigraph.lang.schema.catalog import Edge, Key, Node, Unique
+from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.rules.check import check
 from omnigraph.rules.delta import Delta, Mode, TableDelta, written
 from omnigraph.rules.identity import resolve
 from omnigraph.rules.lookup import Committed
+from omnigraph.rules.unique import judged_columns
 from omnigraph.rules.values import row_violations
 from omnigraph.storage.fragments import appended, changed, overwritten, write_rows
 from omnigraph.storage.table import Staged
 
+from .packed import packed, unpacked
 from .place import Place, place_of, type_of
 from .stage import Pinned, from_spark
 
@@ -62,13 +64,6 @@ class Write:
     def type(self) -> Node | Edge:
         """The type that is written."""
         return type_of(self.ir, self.key)
-
-    def judged_columns(self) -> list[str]:
-        """The columns that rules about all rows look at."""
-        one = self.type
-        ends = ["src", "dst"] if isinstance(one, Edge) else []
-        unique = [rule.columns for rule in one.constraints if isinstance(rule, Key | Unique)]
-        return list(dict.fromkeys(["id", *ends, *(name for some in unique for name in some)]))
 
 
 def write_to(shown: Snapshot, key: str, branch: str, mode: LoadMode, epoch: int) -> Write:
@@ -160,7 +155,7 @@ def _tell(part: Part, problems: Iterable[Problem]) -> None:
 def _stage(to: Write, part: Part, rows: pa.Table) -> None:
     for one in row_violations(to.type, rows, None):
         part.problems.append(Problem(None, one.type_name, one.entity_id, one.error()))
-    part.keys.append(_packed(rows.select(to.judged_columns())))
+    part.keys.append(packed(rows.select(judged_columns(to.type))))
     if part.problems:  # nothing will be published: no need to write
         return
     # Ids that repeat are refused when all keys are known: here every row is one of its own.
@@ -184,20 +179,12 @@ def _write(to: Write, part: Part, delta: TableDelta) -> None:
         part.removed.append(delta.addresses[replaces])
 
 
-def _packed(rows: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(sink, rows.schema, options=options) as writer:
-        writer.write_table(rows)
-    return bytes(sink.getvalue())
-
-
 def publish_parts(to: Write, parts: list[Part]) -> None:
     """Publish what tasks staged, if no rule about all of it is broken; no rows, no commit."""
-    packed = [one for part in parts for one in part.keys]
-    if not packed and to.mode != "overwrite":
+    told = [one for part in parts for one in part.keys]
+    if not told and to.mode != "overwrite":
         return
-    keys = _keys(to, parts, packed)
+    keys = _keys(to, parts, told)
     line = open_line(to.place.store(), to.branch)
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
@@ -215,11 +202,11 @@ def publish_parts(to: Write, parts: list[Part]) -> None:
     publish(line, prepare, None, _conditions(to))
 
 
-def _keys(to: Write, parts: list[Part], packed: list[bytes]) -> TableDelta:
+def _keys(to: Write, parts: list[Part], told: list[bytes]) -> TableDelta:
     """All keys as a change without values: what a rule about a row says was asked before."""
-    there = [pa.ipc.open_stream(one).read_all() for one in packed]
+    there = [unpacked(one) for one in told]
     if not there:
-        there = [to.place.table(to.key).schema.empty_table().select(to.judged_columns())]
+        there = [to.place.table(to.key).schema.empty_table().select(judged_columns(to.type))]
     versions = pa.concat_tables(there)
     made = all(one.made for one in parts) and to.mode != "overwrite"
     delta = written(to.key, versions, "fresh" if made else _HOW[to.mode], records=True)

@@ -40,6 +40,12 @@ def unique_violations(one: Node | Edge, delta: TableDelta, lookup: Lookup) -> It
             yield from _held(one, delta, columns, lookup)
 
 
+def judged_columns(one: Node | Edge) -> list[str]:
+    """The columns that rules about all rows look at: ids, ends, keys, members of `@unique`."""
+    ends = ["src", "dst"] if isinstance(one, Edge) else []
+    return list(dict.fromkeys(["id", *ends, *(name for some in _groups(one) for name in some)]))
+
+
 def _groups(one: Node | Edge) -> list[tuple[str, ...]]:
     return [rule.columns for rule in one.constraints if isinstance(rule, Key | Unique)]
 

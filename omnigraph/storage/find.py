@@ -90,13 +90,13 @@ def batches(
     )
 
 
-def take_bytes(table: Table, row_ids: pa.Array) -> pa.Table:
-    """All columns of rows by row id, in that order, with blobs as bytes."""
-    names = table.schema.names
-    blobs = [one.name for one in table.schema if is_blob(one)]
+def take_bytes(table: Table, row_ids: pa.Array, columns: Sequence[str] | None = None) -> pa.Table:
+    """All columns, or some, of rows by row id, in that order, with blobs as bytes."""
+    names = list(columns) if columns is not None else table.schema.names
+    blobs = [name for name in names if is_blob(table.schema.field(name))]
     plain = [name for name in names if name not in blobs]
     if not len(row_ids):  # else Lance would lay out all row ids of the version first
-        return row_schema(table.schema).empty_table()
+        return row_schema(table.schema).empty_table().select(names)
     with reported("none"):
         found = table.dataset._take_rows(row_ids, columns=[*plain, ROW_ID])
     place = pc.index_in(row_ids, value_set=found[ROW_ID].combine_chunks())

@@ -1,0 +1,137 @@
+"""The many files of a cleanup on executors: listed, read for what they name, removed.
+
+The handshake stays with the driver, and so does every decision. A task that fails in the middle has
+removed only what had to go: the list of it stands, and the next run goes on with it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from omnigraph.errors import StorageError
+from omnigraph.history.retention.hands import Hands, Here, Told, Version
+from omnigraph.history.retention.sweep import ranks, remove
+from omnigraph.storage.failures import AbsentError
+from omnigraph.storage.objects import Found
+from omnigraph.storage.store import Store
+from omnigraph.storage.transfer import Files, version_files
+
+from .engine import Engine
+from .jobs import run_jobs
+from .pick import session_for
+from .place import Place, place_of
+
+LARGE = 100_000  # files from which on executors are worth their start
+_VERSIONS = 64  # of tables, read by one job
+_NAMES = 512  # removed by one job
+_ROUND = 64  # jobs after which the driver hears of them, and renews its claim
+
+
+@dataclass(frozen=True, slots=True)
+class SparkHands:
+    """Hands of `omnigraph.history.retention.hands`, on a Spark session."""
+
+    spark: Any
+    name: str = "spark"
+    reads_ahead: bool = True
+
+    def list(self, store: Store, places: Sequence[str]) -> Iterable[Found]:
+        """Every file below these directories; each job lists a part of one table."""
+        found, deeper = _levels(store, places, 2)
+        work = partial(_list, place_of(store, {}))
+        for some in run_jobs(self.spark, work, deeper):
+            found += some
+        return found
+
+    def read_versions(self, store: Store, versions: Sequence[Version]) -> dict[Version, Files]:
+        """What versions consist of; one that cannot be read is left to the driver, which says so."""
+        work = partial(_read, place_of(store, {}))
+        parts = run_jobs(self.spark, work, list(_cut(sorted(versions), _VERSIONS)))
+        return dict(pair for some in parts for pair in some)
+
+    def remove(self, store: Store, names: Sequence[str], told: Told) -> None:
+        """Remove files, all of one rank before those of the next."""
+        work = partial(_remove, place_of(store, {}))
+        for rank in ranks(names):
+            for some in _cut(list(_cut(rank, _NAMES)), _ROUND):
+                for done in run_jobs(self.spark, work, some):
+                    for name, error in done:
+                        told(name, error)
+
+
+class PickedHands:
+    """Hands that list here and, when there is much, take Spark for the rest."""
+
+    def __init__(self, spark: Any) -> None:
+        self._spark = spark
+        self._hands: Hands = Here()
+
+    @property
+    def name(self) -> str:
+        """What a report calls them."""
+        return self._hands.name
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether reading ahead is worth it."""
+        return self._hands.reads_ahead
+
+    def list(self, store: Store, places: Sequence[str]) -> Iterable[Found]:
+        """Every file below these directories."""
+        found = list(self._hands.list(store, places))
+        session = session_for("auto", self._spark, lambda: len(found) >= LARGE)
+        if session is not None:
+            self._hands = SparkHands(session)
+        return found
+
+    def read_versions(self, store: Store, versions: Sequence[Version]) -> dict[Version, Files]:
+        """What versions consist of."""
+        return self._hands.read_versions(store, versions)
+
+    def remove(self, store: Store, names: Sequence[str], told: Told) -> None:
+        """Remove files in the order of their ranks."""
+        self._hands.remove(store, names, told)
+
+
+def hands_for(engine: Engine, spark: Any) -> Hands:
+    """Who carries out a cleanup."""
+    if engine == "auto":
+        return PickedHands(spark)
+    session = session_for(engine, spark, lambda: False)
+    return SparkHands(session) if session is not None else Here()
+
+
+def _levels(store: Store, places: Sequence[str], depth: int) -> tuple[list[Found], list[str]]:
+    """The files right below some directories, and the directories so many levels further down."""
+    found: list[Found] = []
+    here = list(places)
+    for _ in range(depth):
+        seen = [store.objects.level(one) for one in here]
+        found += [one for _, files in seen for one in files]
+        here = [one for deeper, _ in seen for one in deeper]
+    return found, here
+
+
+def _cut(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _list(place: Place, directory: str) -> list[Found]:
+    return place.store().objects.list(directory)
+
+
+def _read(place: Place, versions: Sequence[Version]) -> list[tuple[Version, Files]]:
+    found: list[tuple[Version, Files]] = []
+    for one in versions:
+        try:
+            found.append((one, version_files(place.store(), *one)))
+        except (AbsentError, StorageError, OSError, ValueError):
+            continue
+    return found
+
+
+def _remove(place: Place, names: Sequence[str]) -> list[tuple[str, str | None]]:
+    done: list[tuple[str, str | None]] = []
+    remove(place.store(), names, lambda name, error: done.append((name, error)))
+    return done

@@ -1,0 +1,231 @@
+"""What tasks of a merge do: name rows that may differ, compare them, write rows of another state.
+
+Runs on executors, with the comparison and the storage of a merge in one process. Only ids and row
+ids are shuffled; values are read where they are compared, a piece at a time. Publishes nothing.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.history.diff import fitted
+from omnigraph.merging.far import ROW
+from omnigraph.storage.blobs import row_schema
+from omnigraph.storage.equality import same_rows
+from omnigraph.storage.find import take_bytes
+from omnigraph.storage.fragments import read_fragments, write_rows
+from omnigraph.storage.table import Table
+
+from .packed import packed
+from .place import Place
+
+BASE, OURS, THEIRS = "base", "ours", "theirs"
+SOURCE, TARGET = "source", "target"
+# Where an entity may have changed: its rows in the base and on a side, for each side.
+COLUMNS = ("was_ours", "ours", "was_theirs", "theirs")
+ENTRIES = ", ".join(["id string", *(f"{name} bigint" for name in COLUMNS)])
+TOLD = "kind string, data binary"
+_ENTRY = pa.schema([("id", pa.string()), *((name, pa.int64()) for name in COLUMNS)])
+_PIECE = 8_192  # rows that are compared together
+_ROWS, _BYTES = 1 << 20, 128 << 20  # of a fragment
+Batches = Iterator[pa.RecordBatch]
+Work = Callable[[Batches], Batches]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Fragments in which a side differs from the base; `marked`: only in what is deleted."""
+
+    side: str
+    was: tuple[int, ...] = ()
+    now: tuple[int, ...] = ()
+    marked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trio:
+    """One table in three states, and what is told of its rows.
+
+    `columns` are what rules look at, `first` the values of columns that the base did not have.
+    """
+
+    place: Place
+    columns: tuple[str, ...]
+    first: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def edges(self) -> bool:
+        """Whether the rows are edges."""
+        return "src" in self.columns
+
+
+def may_differ(place: Place, parts: Sequence[Part]) -> Work:
+    """What Spark runs over the numbers of parts: the rows that may have changed."""
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from _entries(place, parts[number])
+
+    return run
+
+
+def _entries(place: Place, part: Part) -> Batches:
+    was, now = (
+        read_fragments(place.table(name), some, ["id"], places=True) if some else iter(())
+        for name, some in ((BASE, part.was), (part.side, part.now))
+    )
+    if part.marked:
+        was, now = _lone(pa.Table.from_batches(was), pa.Table.from_batches(now))
+    for batches, column in ((was, f"was_{part.side}"), (now, part.side)):
+        for rows in batches:
+            found = {"id": rows.column("id"), column: rows.column("_rowid").cast(pa.int64())}
+            gaps = pa.nulls(rows.num_rows, pa.int64())
+            arrays = [found.get(name, gaps) for name in _ENTRY.names]
+            yield pa.RecordBatch.from_arrays(arrays, schema=_ENTRY)
+
+
+def _lone(was: pa.Table, now: pa.Table) -> tuple[Batches, Batches]:
+    """The rows of a fragment that only one version has."""
+    first, second = was["_rowid"].to_numpy(), now["_rowid"].to_numpy()
+    lost = was.filter(pa.array(~np.isin(first, second)))
+    won = now.filter(pa.array(~np.isin(second, first)))
+    return iter(lost.to_batches()), iter(won.to_batches())
+
+
+def compared(trio: Trio) -> Work:
+    """What Spark runs over matched entries: tables of what changed, in cells, by kind.
+
+    `insert`, `update`: rows that only the other side changed; `delete`: their ids. `clash`: where
+    all states have an entity that both changed differently. `added`: edges that the target added.
+    """
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            for start in range(0, batch.num_rows, _PIECE):
+                yield from _told(trio, batch.slice(start, _PIECE))
+
+    return run
+
+
+def _told(trio: Trio, rows: pa.RecordBatch) -> Batches:
+    ids, (was_ours, ours, was_theirs, theirs) = rows.column("id"), map(rows.column, COLUMNS)
+    mine = _changed(trio, OURS, was_ours, ours)
+    other = _changed(trio, THEIRS, was_theirs, theirs)
+    taken, there = other & ~mine, _there(theirs)
+    for kind, mask in (("insert", ~_there(was_theirs)), ("update", _there(was_theirs))):
+        found = np.flatnonzero(taken & there & mask)
+        if len(found):
+            yield _cell(kind, _slim(trio, THEIRS, trio.columns, theirs.take(pa.array(found))))
+    gone = np.flatnonzero(taken & ~there)
+    if len(gone):
+        yield _cell("delete", pa.table({"id": ids.take(pa.array(gone))}))
+    clash = pa.array(np.flatnonzero(_clashing(trio, mine & other, ours, theirs)))
+    if len(clash):
+        names, columns = ("id", BASE, OURS, THEIRS), (ids, was_ours, ours, theirs)
+        told = [one.take(clash) for one in columns]
+        yield _cell("clash", pa.table(dict(zip(names, told, strict=True))))
+    added = np.flatnonzero(mine & ~other & _there(ours) & ~_there(was_ours))
+    if trio.edges and len(added):
+        ends = ("id", "src", "dst")
+        yield _cell("added", _slim(trio, OURS, ends, ours.take(pa.array(added))))
+
+
+def _there(column: pa.Array) -> Mask:
+    found: Mask = column.is_valid().to_numpy(zero_copy_only=False)
+    return found
+
+
+def _changed(trio: Trio, side: str, was: pa.Array, now: pa.Array) -> Mask:
+    """Which entities a side changed: there are rows of one state only, or other values."""
+    before, after = _there(was), _there(now)
+    both = pa.array(np.flatnonzero(before & after))
+    changed = before ^ after
+    changed[both.to_numpy()] = ~_same(trio, side, was.take(both), now.take(both))
+    return changed
+
+
+def _same(trio: Trio, side: str, was: pa.Array, now: pa.Array) -> Mask:
+    if not len(was):
+        return np.ones(0, np.bool_)
+    old, new = trio.place.table(BASE), trio.place.table(side)
+    shape = row_schema(new.schema)
+    before = fitted(_rows(old, was), old.schema, new.schema, trio.first).cast(shape)
+    return same_rows(before, _rows(new, now).cast(shape))
+
+
+def _clashing(trio: Trio, both: Mask, ours: pa.Array, theirs: pa.Array) -> Mask:
+    """Of what both sides changed, what is not the same on both now."""
+    mine, other = _there(ours), _there(theirs)
+    clash = both & (mine ^ other)
+    rows = pa.array(np.flatnonzero(both & mine & other))
+    if len(rows):
+        one = _rows(trio.place.table(OURS), ours.take(rows))
+        two = _rows(trio.place.table(THEIRS), theirs.take(rows))
+        clash[rows.to_numpy()] = ~same_rows(one, two)
+    return clash
+
+
+def _slim(trio: Trio, side: str, columns: Sequence[str], rows: pa.Array) -> pa.Table:
+    found = _rows(trio.place.table(side), rows, columns)
+    return found.append_column(ROW, rows)
+
+
+def _rows(table: Table, rows: pa.Array, columns: Sequence[str] | None = None) -> pa.Table:
+    return take_bytes(table, rows.cast(pa.uint64()), columns)
+
+
+def _cell(kind: str, rows: pa.Table) -> pa.RecordBatch:
+    cells = [pa.array([kind]), pa.array([packed(rows)], pa.binary())]
+    return pa.RecordBatch.from_arrays(cells, names=["kind", "data"])
+
+
+def written(place: Place) -> Work:
+    """What Spark runs over rows (`row`: which one, `kept`: its row id, or less than nothing)."""
+
+    def run(batches: Batches) -> Batches:
+        stacks = {False: _Stack(place, keeps=False), True: _Stack(place, keeps=True)}
+        for batch in batches:
+            kept = batch.column("kept").to_numpy()
+            for keeps, stack in stacks.items():
+                rows = batch.filter(pa.array((kept >= 0) == keeps))
+                for start in range(0, rows.num_rows, _PIECE):
+                    yield from stack.add(rows.slice(start, _PIECE))
+        for stack in stacks.values():
+            yield from stack.flush()
+
+    return run
+
+
+class _Stack:
+    """Rows that wait to become a fragment."""
+
+    def __init__(self, place: Place, *, keeps: bool) -> None:
+        self.place, self.keeps = place, keeps
+        self.parts: list[pa.Table] = []
+        self.kept: list[int] = []
+        self.rows = self.size = 0
+
+    def add(self, rows: pa.RecordBatch) -> Batches:
+        found = _rows(self.place.table(SOURCE), rows.column("row"))
+        self.parts.append(found)
+        self.kept += rows.column("kept").to_pylist() if self.keeps else []
+        self.rows, self.size = self.rows + found.num_rows, self.size + found.nbytes
+        if self.rows >= _ROWS or self.size >= _BYTES:
+            yield from self.flush()
+
+    def flush(self) -> Batches:
+        if not self.rows:
+            return
+        rows, kept = pa.concat_tables(self.parts), self.kept if self.keeps else None
+        target = self.place.table(TARGET)
+        facts = json.dumps(write_rows(self.place.store(), target, rows, kept)).encode()
+        self.parts, self.kept, self.rows, self.size = [], [], 0, 0
+        cells = [pa.array(["fragment"]), pa.array([facts], pa.binary())]
+        yield pa.RecordBatch.from_arrays(cells, names=["kind", "data"])

@@ -1,0 +1,265 @@
+"""Merges of which too much changed for one process: Spark compares their tables, and writes rows.
+
+Executors read only the fragments that differ, match rows by id in one shuffle of ids and row ids,
+and compare and write values where these are read. To the driver come ids, what rules about all
+rows look at, and contradictions; conflicts are found and the merge is published as always.
+"""
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import ConfigError, UsageError
+from omnigraph.history.bases import Frame
+from omnigraph.history.diff import fitted, matched
+from omnigraph.history.entities import TableChanges
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.ingest.defaults import first_values
+from omnigraph.merging.far import ROW, FarSides
+from omnigraph.merging.sides import Granularity
+from omnigraph.rules.check import type_named
+from omnigraph.rules.delta import Positions
+from omnigraph.rules.unique import judged_columns
+from omnigraph.storage.blobs import row_schema
+from omnigraph.storage.difference import compare
+from omnigraph.storage.find import take_bytes
+from omnigraph.storage.fragments import fragment_sizes
+from omnigraph.storage.store import Store
+from omnigraph.storage.table import Table
+
+from .compare import (
+    BASE,
+    COLUMNS,
+    ENTRIES,
+    OURS,
+    SOURCE,
+    TARGET,
+    THEIRS,
+    TOLD,
+    Part,
+    Trio,
+    compared,
+    may_differ,
+    written,
+)
+from .engine import Engine
+from .packed import unpacked
+from .place import place_of
+from .scan import tasks_of
+from .session import find_java, running, spark_session, watched
+from .versions import check_versions
+
+ROWS = 2_000_000  # changed rows, of both sides together, from which on Spark is asked
+LIMIT = "OMNIGRAPH_MERGE_SPARK_ROWS"
+_SMALL = 10_000  # changed rows of a table that is compared here in any case
+_log = logging.getLogger("omnigraph")
+
+
+def merge_engine(engine: Engine = "auto", session: Any = None) -> "SparkMerge | None":
+    """Who compares large tables of a merge; None when this process compares all of them."""
+    if engine not in get_args(Engine):
+        raise UsageError(reason=f"engine is {', '.join(get_args(Engine))}, not {engine!r}")
+    return None if engine == "local" else SparkMerge(session, asked=engine == "spark")
+
+
+def threshold() -> int:
+    """From `OMNIGRAPH_MERGE_SPARK_ROWS`: changed rows from which on a merge runs on Spark."""
+    given = os.environ.get(LIMIT) or str(ROWS)
+    if not given.isdecimal():
+        raise ConfigError(f"{LIMIT} must be a number of rows, not '{given}'")
+    return int(given)
+
+
+@dataclass(slots=True)
+class SparkMerge:
+    """Compares and writes tables of a merge on Spark: all of them if `asked`, else large ones."""
+
+    session: Any = None
+    asked: bool = False
+
+    def takes(self, frame: Frame, keys: Sequence[str]) -> frozenset[str]:
+        """The tables to compare on Spark; a merge that is not large has none."""
+        if self.asked:
+            return frozenset(keys)
+        least = threshold()
+        # What cannot be so many rows is not looked at more closely.
+        if sum(_at_most(frame, key) for key in keys) < least:
+            return frozenset()
+        sizes = {key: _size(frame, key) for key in keys}
+        if sum(sizes.values()) < least or not self._can_start():
+            return frozenset()
+        return frozenset(key for key, size in sizes.items() if size >= _SMALL)
+
+    def compare(self, frame: Frame, key: str, granularity: Granularity) -> FarSides:
+        """What both sides changed in a table."""
+        type_ = type_named(frame.ours.schema.ir.catalog, key)
+        states = {BASE: frame.base, OURS: frame.ours, THEIRS: frame.theirs}
+        pinned = {name: _pinned(one.table(key)) for name, one in states.items()}
+        place = place_of(frame.ours.store, pinned)
+        trio = Trio(place, tuple(judged_columns(type_)), first_values(type_))
+        found = self._run(trio, _parts(frame, key))
+        return _sides(frame, key, granularity, trio, found)
+
+    def write(
+        self, store: Store, source: Table, target: Table, row_ids: Positions, kept: Positions
+    ) -> list[Mapping[str, Any]]:
+        """Fragments of a table with rows of another; those with a row id to keep have it."""
+        spark = self._spark()
+        place = place_of(store, {SOURCE: _pinned(source), TARGET: _pinned(target)})
+        order = np.lexsort((row_ids, kept >= 0))
+        with watched(spark):
+            units = spark.createDataFrame(pa.table({"row": row_ids[order], "kept": kept[order]}))
+            told = units.mapInArrow(written(place), TOLD).toArrow()
+        return [json.loads(one) for one in told["data"].to_pylist()]
+
+    def _run(self, trio: Trio, parts: Sequence[Part]) -> Mapping[str, list[pa.Table]]:
+        from pyspark.sql import functions as sql
+
+        found: dict[str, list[pa.Table]] = {}
+        if not parts:
+            return found
+        spark = self._spark()
+        with watched(spark):
+            units = spark.range(0, len(parts), 1, len(parts))
+            entries = units.mapInArrow(may_differ(trio.place, parts), ENTRIES)
+            same_id = entries.groupBy("id").agg(*(sql.max(name).alias(name) for name in COLUMNS))
+            # Neighbours are read together.
+            order = sql.coalesce("theirs", "ours", "was_theirs", "was_ours")
+            told = same_id.sortWithinPartitions(order).mapInArrow(compared(trio), TOLD).toArrow()
+        for kind, data in zip(told["kind"].to_pylist(), told["data"].to_pylist(), strict=True):
+            found.setdefault(kind, []).append(unpacked(data))
+        return found
+
+    def _spark(self) -> Any:
+        if self.session is None:
+            self.session = spark_session()
+        check_versions(self.session)
+        return self.session
+
+    def _can_start(self) -> bool:
+        """Whether there is a Spark, or all that it needs; the reason why not is only logged."""
+        if self.session is not None:
+            return True
+        if find_spec("pyspark") is None:
+            _log.info("a large merge runs in this process: PySpark is not installed")
+        elif not running() and find_java(os.environ, Path(sys.prefix)) is None:
+            _log.info("a large merge runs in this process: Spark needs a Java, and none was found")
+        else:
+            return True
+        return False
+
+
+def _pinned(table: Table) -> tuple[str, int]:
+    return table.location, table.version
+
+
+def _at_most(frame: Frame, key: str) -> int:
+    """A bound of what can have changed, of which nothing has to be opened."""
+    return sum(2 * one.tables[key].rows for one in (frame.base, frame.ours, frame.theirs))
+
+
+def _size(frame: Frame, key: str) -> int:
+    """How many rows of both sides have to be looked at."""
+    base, sides = frame.base.table(key), (frame.ours.table(key), frame.theirs.table(key))
+    size = 0
+    for one in sides:
+        if one.location == base.location:
+            size += compare(base, one).rows
+        else:
+            size += sum(sum(fragment_sizes(each).values()) for each in (base, one))
+    return size
+
+
+def _parts(frame: Frame, key: str) -> list[Part]:
+    """The fragments in which the sides differ from the base, for tasks."""
+    base, parts = frame.base.table(key), []
+    for side, shown in ((OURS, frame.ours), (THEIRS, frame.theirs)):
+        table = shown.table(key)
+        was, now = fragment_sizes(base), fragment_sizes(table)
+        if table.location == base.location:
+            found = compare(base, table)
+            was, now = (
+                {one.fragment_id: one.physical_rows for one in some}
+                for some in (found.gone, found.come)
+            )
+            pairs = [(one.old.fragment_id, one.new.fragment_id) for one in found.marked]
+            parts += [Part(side, (old,), (new,), marked=True) for old, new in pairs]
+        parts += [Part(side, was=tuple(some)) for some in tasks_of(was)]
+        parts += [Part(side, now=tuple(some)) for some in tasks_of(now)]
+    return parts
+
+
+def _sides(
+    frame: Frame,
+    key: str,
+    granularity: Granularity,
+    trio: Trio,
+    found: Mapping[str, list[pa.Table]],
+) -> FarSides:
+    shape = row_schema(frame.theirs.table(key).schema)
+    slim = pa.schema([*(shape.field(name) for name in trio.columns), (ROW, pa.int64())])
+    fresh, after = (_together(found.get(kind, ()), slim) for kind in ("insert", "update"))
+    gone = _together(found.get("delete", ()), pa.schema([shape.field("id")]))["id"]
+    clash = _together(found.get("clash", ()), _CLASH)
+    ours, theirs = (_clashing(frame, key, trio, clash, side) for side in (OURS, THEIRS))
+    added = _together(found.get("added", ()), _ADDED)
+    twins = _twins(frame, key, added, fresh)
+    return FarSides(
+        key, ours, theirs, granularity,
+        frame=frame, fresh=fresh, after=after, gone=gone.combine_chunks(), twins=twins,
+    )  # fmt: skip
+
+
+def _together(parts: Sequence[pa.Table], shape: pa.Schema) -> pa.Table:
+    """What tasks told, in the order of ids: that of a comparison in one process."""
+    found = pa.concat_tables([shape.empty_table(), *(one.cast(shape) for one in parts)])
+    return found.sort_by("id").combine_chunks()
+
+
+def _clashing(frame: Frame, key: str, trio: Trio, clash: pa.Table, side: str) -> TableChanges:
+    """What a side made of the entities that both changed differently, with all values."""
+    base, table = frame.base.table(key), _shown(frame, side).table(key)
+    shape = row_schema(table.schema)
+    was, now = (_taken(one, clash[name]) for one, name in ((base, BASE), (table, side)))
+    before = fitted(was, base.schema, table.schema, trio.first)
+    return matched(key, before, now, shape)
+
+
+def _twins(frame: Frame, key: str, added: pa.Table, fresh: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Edges that each side added between nodes between which the other added one, too."""
+    ours, theirs = frame.ours.table(key), frame.theirs.table(key)
+    if not added.num_rows or not fresh.num_rows:
+        return _taken(ours, added[ROW][:0]), _taken(theirs, fresh[ROW][:0])
+    mine, other = _ends(added), _ends(fresh)
+    here = added.filter(pc.is_in(mine, value_set=other))
+    there = fresh.filter(pc.is_in(other, value_set=mine))
+    return _taken(ours, here[ROW]), _taken(theirs, there[ROW])
+
+
+def _ends(rows: pa.Table) -> pa.Array:
+    """Both ends as one text; two that are the same by chance are told apart by whoever looks."""
+    found: pa.ChunkedArray = pc.binary_join_element_wise(rows["src"], rows["dst"], "\0")
+    return found.combine_chunks()
+
+
+def _taken(table: Table, rows: pa.ChunkedArray) -> pa.Table:
+    found = take_bytes(table, rows.combine_chunks().drop_null().cast(pa.uint64()))
+    return found.cast(row_schema(table.schema))
+
+
+def _shown(frame: Frame, side: str) -> Snapshot:
+    return frame.ours if side == OURS else frame.theirs
+
+
+_CLASH = pa.schema([("id", pa.string()), *((name, pa.int64()) for name in (BASE, OURS, THEIRS))])
+_ADDED = pa.schema([*((name, pa.string()) for name in ("id", "src", "dst")), (ROW, pa.int64())])
