@@ -19,6 +19,7 @@ from .conflicts import (
     told_conflict,
     typed,
 )
+from .engines import chosen, engine_options
 from .options import settings, shared_options, will_write
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 @click.option("--delete-branch", is_flag=True, help="Delete SOURCE when it is merged.")
 @click.option("--collapse-edges", is_flag=True, help="Keep one of equal edges that both added.")
 @deciding_options
+@engine_options("when both branches changed millions of rows")
 @uri_option
 @store_option
 @actor_option
@@ -45,6 +47,7 @@ def merge(source: str, into: str, uri: str | None, store: str | None, **how: Any
     strategies = how.pop("strategies")
     strategy = strategy_of(strategies)
     actor, dry_run = how.pop("actor"), how["dry_run"]
+    where = {name: how.pop(name) for name in ("engine", "master", "remote")}
     if not dry_run:
         tell_target("branch merge", root)
         will_write()
@@ -52,9 +55,10 @@ def merge(source: str, into: str, uri: str | None, store: str | None, **how: Any
 
     graph = open_graph(root.uri, branch=into, actor=actor, read_only=dry_run)
     words = ("branch", "merge", source, *(("--into", into) if into != "main" else ()))
-    again = typed(words, uri or store or "", how, strategies)
+    named = {name: value for name, value in where.items() if value != "auto"}
+    again = typed(words, uri or store or "", how | named, strategies)
     try:
-        done = graph.merge(source, into, strategy=strategy, **how)
+        done = graph.merge(source, into, strategy=strategy, **how, **chosen(**where))
     except MergeConflict as error:
         told_conflict(error, f"'{source}' cannot be merged into '{into}'", (into, source), again)
         return

@@ -1,13 +1,17 @@
 """`omnigraph export`: a snapshot as NDJSON that loads back."""
 
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import show
 from .address import address, shown_at, store_option, uri_argument
 from .options import settings, shared_options, snapshot_option
+from .progress import progress
+
+if TYPE_CHECKING:
+    from omnigraph.pipeline.export import Exported
 
 _LINES = 1000
 _FORMATS = ("ndjson", "parquet", "lance")
@@ -24,6 +28,7 @@ _FORMATS = ("ndjson", "parquet", "lance")
 @click.option("--ordered", is_flag=True, help="With --format: each type in the order of its ids.")
 @click.option("--master", metavar="URL", help="With --format: run on this Spark.")
 @click.option("--remote", metavar="URL", help="With --format: run through Spark Connect.")
+@click.option("--no-progress", is_flag=True, help="With --format: do not show how far it is.")
 @store_option
 @shared_options
 def export(
@@ -67,9 +72,18 @@ def _by_spark(
     if out is None:
         raise click.UsageError("--format writes many files: name a new folder with --out")
     shown = graph.spark(master=how["master"], remote=how["remote"])
-    done = shown.export(out, how["form"], types=types, ordered=how["ordered"])
+    with progress("export", hidden=how["no_progress"]) as told:
+        done = shown.export(out, how["form"], types=types, ordered=how["ordered"], progress=told)
     if settings().json:
         facts = {"uri": uri, "path": out, "entities": done.total, "format": done.form}
-        show.document(facts | {"graph_commit_id": done.commit_id})
+        show.document(facts | {"seconds": dict(done.steps), "graph_commit_id": done.commit_id})
     else:
         show.note(f"exported {done.total} entities to {out}")
+        show.note(_summary(done))
+
+
+def _summary(done: "Exported") -> str:
+    """What an export took: `12.3 s (Paper 8.1, Cites 4.2), 89,431 rows/s`."""
+    parts = ", ".join(f"{name} {spent:.1f}" for name, spent in done.steps.items())
+    spent = sum(done.steps.values())
+    return f"{spent:.1f} s ({parts}), {done.total / max(spent, 0.001):,.0f} rows/s"

@@ -8,11 +8,8 @@ rows look at, and contradictions; conflicts are found and the merge is published
 import json
 import logging
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -54,9 +51,10 @@ from .compare import (
 )
 from .engine import Engine
 from .packed import unpacked
+from .pick import session_for
 from .place import place_of
 from .scan import tasks_of
-from .session import find_java, running, spark_session, watched
+from .session import spark_session, watched
 from .versions import check_versions
 
 ROWS = 2_000_000  # changed rows, of both sides together, from which on Spark is asked
@@ -96,7 +94,11 @@ class SparkMerge:
         if sum(_at_most(frame, key) for key in keys) < least:
             return frozenset()
         sizes = {key: _size(frame, key) for key in keys}
-        if sum(sizes.values()) < least or not self._can_start():
+        if sum(sizes.values()) < least:
+            return frozenset()
+        self.session = session_for("auto", self.session, lambda: True)
+        if self.session is None:
+            _log.info("a large merge runs in this process: there is no Spark to be had")
             return frozenset()
         return frozenset(key for key, size in sizes.items() if size >= _SMALL)
 
@@ -145,18 +147,6 @@ class SparkMerge:
             self.session = spark_session()
         check_versions(self.session)
         return self.session
-
-    def _can_start(self) -> bool:
-        """Whether there is a Spark, or all that it needs; the reason why not is only logged."""
-        if self.session is not None:
-            return True
-        if find_spec("pyspark") is None:
-            _log.info("a large merge runs in this process: PySpark is not installed")
-        elif not running() and find_java(os.environ, Path(sys.prefix)) is None:
-            _log.info("a large merge runs in this process: Spark needs a Java, and none was found")
-        else:
-            return True
-        return False
 
 
 def _pinned(table: Table) -> tuple[str, int]:

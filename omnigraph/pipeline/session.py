@@ -70,11 +70,6 @@ def spark_session(
         raise ConfigError(reason=f"Spark did not start: {_first_line(error)}") from error
 
 
-def running() -> bool:
-    """Whether this process has a session already."""
-    return _pyspark().SparkSession.getActiveSession() is not None
-
-
 def _pyspark() -> Any:
     try:
         import pyspark.sql
