@@ -17,7 +17,6 @@ from .rows import NULL, Ids, Mask, Rows
 
 _LARGEST = 1 << 62
 _NODE = 16  # bytes at most for a node while it is made
-_DENSE = 16  # a table of all row ids up to so many times the nodes is quicker than sorting
 
 
 def linked(context: Context, rows: Rows, op: Linked) -> Rows:
@@ -50,21 +49,23 @@ def weigh(context: Context, rows: Rows, op: Weigh) -> Rows:
 
 
 def reach(context: Context, rows: Rows, op: Reach) -> Rows:
-    """The nodes that an expansion leads to, each once, and nothing else."""
+    """The nodes that an expansion leads to, and nothing else; few of them may be repeated."""
     walk = op.walk
     start = sources_of(context, rows[walk.source], walk)
     if walk.max_hops == 1 and walk.min_hops <= 1 and not walk.target_filters:
         near = _near(context, start, walk)
     else:
-        _, near = reached(context, start, walk, filtered=True)
-    return Rows.of({str(walk.target): nodes_of(walk, _distinct(near))})
+        near = reached(context, start, walk, filtered=True)[1]
+    if len(near) > context.count(f"node:{walk.target_type}"):
+        near = _distinct(near)  # a set costs more than it saves while repetitions are few
+    return Rows.of({str(walk.target): nodes_of(walk, near.astype(np.int64, copy=False))})
 
 
 def _near(context: Context, start: Ids, walk: plan.Expand) -> Array:
     """The neighbours of all starts, one list after the other."""
-    ways = [adjacency(context, one.edge_type, one.direction, len(start)) for one in walk.steps]
     parts = []
-    for way in ways:
+    for step in walk.steps:
+        way = adjacency(context, step.edge_type, step.direction, len(start))
         context.meter.charge(int(way.degrees(start).sum()) * _NODE)
         parts.append(way.union(start))
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -72,10 +73,7 @@ def _near(context: Context, start: Ids, walk: plan.Expand) -> Array:
 
 def _distinct(near: Array) -> Ids:
     """Each node once, in order."""
-    highest = int(near.max()) + 1 if len(near) else 0
-    if highest > _DENSE * len(near):
-        return np.unique(near).astype(np.int64, copy=False)
-    seen = np.zeros(highest, np.bool_)
+    seen = np.zeros(int(near.max()) + 1, np.bool_)
     seen[near] = True
     return np.flatnonzero(seen)
 
