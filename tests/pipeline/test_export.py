@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import lance
@@ -12,6 +13,7 @@ import pytest
 import omnigraph
 from omnigraph.errors import InputError
 from omnigraph.pipeline.export import export_on_spark
+from omnigraph.pipeline.steps import Step
 from tests.mutate.conftest import DATA, SCHEMA
 
 MORE = b"""
@@ -46,8 +48,17 @@ def test_ndjson_in_order_is_the_export_of_this_process(
     assert local(copy) == local(graph)
 
 
-def test_parquet_loads_back(spark: Any, graph: Any, tmp_path: Path) -> None:
-    done = graph.spark(spark).export(tmp_path / "out", "parquet")
+def test_parquet_loads_back_and_the_export_says_how_far_it_is(
+    spark: Any, graph: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Step] = []
+    monkeypatch.setattr("omnigraph.pipeline.steps._EVERY", 0.01)
+    teller = SimpleNamespace(step=told.append)
+    done = graph.spark(spark).export(tmp_path / "out", "parquet", progress=teller)
+    assert list(done.steps) == [key.partition(":")[2] for key in done.rows]
+    assert all(spent >= 0 for spent in done.steps.values())
+    assert {one.name for one in told} <= {*done.steps}
+    assert any(one.total and one.rows for one in told)
     users = pq.read_table(tmp_path / "out" / "nodes" / "User")
     assert sorted(users["id"].to_pylist()) == ["ann", "bob", "cyd"]
     assert done.files["node:Slot"] == []

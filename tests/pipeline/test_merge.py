@@ -1,0 +1,148 @@
+"""Merges on Spark: the same graphs, conflicts and outcomes as in this process.
+
+More situations are tried in `tests/merge/test_far.py`, with the same tasks and without Spark.
+"""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph.cli.main import run as cli
+from omnigraph.errors import ConfigError, UsageError
+from omnigraph.pipeline import merge as large
+from omnigraph.pipeline.merge import SparkMerge
+from tests.merge.afar import merged_by
+from tests.merge.conftest import Both, edge, person, stored
+from tests.merge.test_far import WAYS, answers, row_ids
+from tests.merge.test_truth_table import _prepared
+from tests.model.programs import Author
+from tests.model.running import hits, run
+
+SCHEMA = "node N { k: String @key  n: I32? }\nnode M { k: String @key }"
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Both:
+    """A graph beside its model, both empty."""
+    return Both(tmp_path / "graph")
+
+
+def both_ways(both: Both, spark: Any, source: str, target: str, **how: Any) -> Any:
+    """Merge on both engines, into a copy of the target each."""
+    on_spark: dict[str, Any] = {"engine": "spark", "spark": spark}
+    near = both.graph.merge(source, target, dry_run=True, engine="local", **how)
+    far = both.graph.merge(source, target, dry_run=True, **on_spark, **how)
+    assert answers(far) == answers(near)
+    assert far.merged.judged.far, "no table was compared on Spark"
+    if far:
+        for name, engine in (("near", {"engine": "local"}), ("far", on_spark)):
+            both.fork(name, target)
+            both.graph.merge(source, name, **engine, **how)
+        assert stored(both.on("far")) == stored(both.on("near"))
+        before, after = row_ids(both.on(target)), row_ids(both.on("far"))
+        for key, rows in after.items():
+            kept = rows.keys() & before[key].keys()
+            assert {one: rows[one] for one in kept} == {one: before[key][one] for one in kept}
+    return far
+
+
+def test_one_merge_on_both_engines(spark: Any, both: Both) -> None:
+    people = {f"p{at}": person(f"p{at}", at) for at in range(6)}
+    both.put("main", {"node:Person": people, "edge:Knows": {"k": edge("p0", "p1")}})
+    both.fork("dev")
+    both.put("dev", {"node:Person": {"p0": person("p0", 7), "new": person("new", 1)}})
+    both.put("dev", {"edge:Knows": {"n": edge("new", "p3"), "twin": edge("p1", "p2")}})
+    both.drop("dev", "node:Person", "p5")
+    both.put("main", {"node:Person": {"p0": person("p0", 8), "p2": person("p2", 2, "q")}})
+    both.put("main", {"edge:Knows": {"other": edge("p1", "p2")}})
+    found = both_ways(both, spark, "dev", "main", strategy="theirs")
+    assert found.stats["resolved"] == 1
+    assert found.parallel_edges == (("edge:Knows", "other", "twin"),)
+    assert (found.stats["inserts"], found.stats["deletes"]) == (3, 1)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("way", range(len(WAYS)))
+def test_every_pair_of_actions(spark: Any, both: Both, way: int) -> None:
+    _prepared(both)
+    both_ways(both, spark, "dev", "main", **WAYS[way])
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+def test_programs_of_branches_and_merges(spark: Any) -> None:
+    hits.clear()
+    with merged_by(SparkMerge(spark, asked=True)):
+        for seed in range(3000, 3040):
+            run(Author(seed).program(8 + seed % 8), whole=False)
+    assert hits["merge"] > 40
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Any:
+    """Two branches, of which both have changed two types."""
+    made: Any = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
+    made.load([_node(at, at) for at in range(30)], mode="append")
+    made.branches.create("dev")
+    made.checkout("dev").load([_node(at, -at) for at in range(1, 21)], mode="merge")
+    made.checkout("dev").load([{"type": "M", "data": {"k": "m"}}], mode="append")
+    made.load([_node(25, 0), {"type": "M", "data": {"k": "o"}}], mode="merge")
+    return made
+
+
+def _node(at: int, n: int) -> dict[str, Any]:
+    return {"type": "N", "data": {"k": f"{at}", "n": n}}
+
+
+def test_auto_takes_spark_for_large_tables_only(
+    graph: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[str] = []
+
+    def session(*_: Any) -> None:
+        asked.append("a session")
+
+    monkeypatch.setattr(large, "session_for", session)
+    assert not graph.merge("dev", dry_run=True).merged.judged.far
+    assert not asked
+    monkeypatch.setenv(large.LIMIT, "40")
+    with caplog.at_level(logging.INFO, "omnigraph"):
+        done = graph.merge("dev", dry_run=True)
+    assert (asked, done.outcome, done.merged.judged.far) == (["a session"], "merged", {})
+    assert "a large merge runs in this process" in caplog.text
+    monkeypatch.setenv(large.LIMIT, "1000")
+    graph.merge("dev", dry_run=True)
+    assert asked == ["a session"]
+    monkeypatch.setenv(large.LIMIT, "many")
+    with pytest.raises(ConfigError, match="must be a number of rows"):
+        graph.merge("dev", dry_run=True)
+    with pytest.raises(UsageError, match="engine is auto, spark, local"):
+        graph.merge("dev", dry_run=True, engine="clouds")
+
+
+def test_auto_on_spark_leaves_small_tables_here(
+    spark: Any, graph: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(large.LIMIT, "40")
+    monkeypatch.setattr(large, "_SMALL", 10)
+    done = graph.merge("dev", spark=spark)
+    assert set(done.merged.judged.far) == {"node:N"}
+    assert done.stats["types"] == {
+        "M": {"insert": 1, "update": 0, "delete": 0},
+        "N": {"insert": 0, "update": 20, "delete": 0},
+    }
+
+
+def test_from_the_shell(spark: Any, graph: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    graph.load([_node(3, 99)], mode="merge")
+    words = ["branch", "merge", "dev", "--uri", graph.uri, "--engine", "spark"]
+    cli([*words, "--dry-run"])
+    told = capsys.readouterr()
+    assert "--engine spark --strategy" in told.out + told.err
+    assert "n is 99 on 'main', -3 on 'dev', was 3" in told.out + told.err
+    assert cli([*words, "--strategy", "theirs", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["stats"]["updates"] == 20
