@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import ChangeSchemaBoundary
+from omnigraph.errors import ChangeSchemaBoundary, StorageError
 from omnigraph.storage.arrow import PROPERTY_ID
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.difference import compare, differing_rows, rows_at, same_at
@@ -19,14 +19,16 @@ from omnigraph.storage.equality import same_rows
 from omnigraph.storage.find import read
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.store import Store
-from omnigraph.storage.table import Table
+from omnigraph.storage.table import Table, open_table
 
 from .entities import TableChanges
 from .log import Log
 from .snapshot import Snapshot
+from .stretches import Stretch, stretches
 
 _Ids = npt.NDArray[np.uint64]
 Pair = tuple[Table | None, Table | None]
+_MANY = 4_096  # rows to read, above which it is looked whether maintenance only moved them
 
 
 def changed_keys(old: Snapshot, new: Snapshot) -> list[str]:
@@ -81,7 +83,54 @@ def diff_table(
     if was is not None and now is not None and fit is None and not _agree(was, now):
         kind_name = key.partition(":")[2]
         raise ChangeSchemaBoundary(graph_commit_id=new.commit_id, type_name=kind_name)
+    if was is not None and now is not None and before == key and not whole:
+        parts = _in_stretches(old, new, key, (was, now))
+        if parts is not None:
+            return parts
     return diff_tables(new.store, key, was, now, whole=whole, filled=fit)
+
+
+def _in_stretches(
+    old: Snapshot, new: Snapshot, key: str, tables: tuple[Table, Table]
+) -> TableChanges | None:
+    """The changes of a table on both sides of its maintenance; None where that saves nothing."""
+    was, now = tables
+    if was.location != now.location or was.schema.names != now.schema.names:
+        return None
+    left = compare(was, now).rows
+    found = stretches(old, new, key) if left > _MANY else None
+    if found is None:
+        return None
+    try:
+        return _composed(new.store, key, found, now, left)
+    except (FileNotFoundError, StorageError):  # a cleanup took a version in between
+        return None
+
+
+def _composed(
+    store: Store, key: str, found: Iterable[Stretch], now: Table, most: int
+) -> TableChanges | None:
+    """The changes of some stretches, one after the other, if fewer rows than `most` are read."""
+    pairs = [[open_table(store, e.location, e.lance_version) for e in pair] for pair in found]
+    alike = all(one.schema.equals(now.schema) for pair in pairs for one in pair)
+    if not alike or sum(compare(*pair).rows for pair in pairs) >= most:
+        return None
+    parts = no_changes(key, now)
+    for one, other in pairs:
+        parts = _followed(parts, diff_tables(store, key, one, other))
+    return parts
+
+
+def _followed(first: TableChanges, then: TableChanges) -> TableChanges:
+    """Changes, and others on top of them, as one."""
+    before = [first.before, first.deleted, *_others((then.before, then.deleted), first.ids)]
+    after = [then.inserted, then.after, *_others((first.inserted, first.after), then.ids)]
+    shape = first.inserted.schema
+    return matched(first.key, pa.concat_tables(before), pa.concat_tables(after), shape)
+
+
+def _others(tables: Iterable[pa.Table], ids: pa.Array) -> list[pa.Table]:
+    return [one.filter(pc.invert(pc.is_in(one["id"], value_set=ids))) for one in tables]
 
 
 def diff_tables(

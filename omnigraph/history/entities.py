@@ -63,6 +63,12 @@ class TableChanges:
         """Whether nothing changed."""
         return self.total == 0
 
+    @property
+    def ids(self) -> pa.Array:
+        """The ids of all entities that changed."""
+        parts = (self.inserted["id"], self.after["id"], self.deleted["id"])
+        return pa.concat_arrays([part.combine_chunks() for part in parts])
+
     @cached_property
     def counts(self) -> dict[Op, int]:
         """How many entities changed in which way."""

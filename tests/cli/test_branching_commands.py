@@ -277,3 +277,13 @@ def test_a_branch_begins_at_whatever_names_a_state(omnigraph: Program, graph: st
     assert "error: 'HEAD~x' names no commit (expected HEAD~ and a number)\n" in ended.err
     refused = omnigraph("tag", "create", "HEAD", "--uri", graph)
     assert "'HEAD' cannot name a tag: HEAD is what a handle shows" in refused.err
+
+
+def test_a_branch_that_cannot_go_is_a_warning(omnigraph: Program, graph: str) -> None:
+    merge = ("branch", "merge", "main", "--into", "r", "--uri", graph, "--strategy", "ours")
+    done = omnigraph(*merge, "--delete-branch")
+    assert "warning: 'main' is merged, but not deleted: 'main' cannot be deleted" in done.err
+    assert (done.code, done.out[:24]) == (0, "merged main into r: 0 ad")
+    told = json.loads(omnigraph(*merge, "--delete-branch", "--json").out)
+    assert (told["outcome"], told["branch_deleted"]) == ("already_up_to_date", False)
+    assert "'main' cannot be deleted" in told["branch_delete_error"]

@@ -229,8 +229,12 @@ def test_tables_of_the_same_content_are_never_opened(
     assert opened == ["node:Person"]
 
 
-def test_the_quick_comparison_equals_the_whole_one(both: Both) -> None:
+@pytest.mark.parametrize("many", [4_096, 0], ids=["at once", "in stretches"])
+def test_the_quick_comparison_equals_the_whole_one(
+    both: Both, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
     """Shadow mode over a small life with everything that rewrites fragments."""
+    monkeypatch.setattr("omnigraph.history.diff._MANY", many)
     both.put("main", {"node:Person": {f"p{n:02}": person(f"p{n:02}", 0) for n in range(40)}})
     both.fork("dev")
     commits = [both.on("main").head.id]
@@ -252,3 +256,42 @@ def test_the_quick_comparison_equals_the_whole_one(both: Both) -> None:
             quick = diff_table(old, new, "node:Person")
             whole = diff_table(old, new, "node:Person", whole=True)
             assert list(quick.records()) == list(whole.records())
+
+
+def test_maintenance_in_between_is_left_out(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both sides of it are compared; where a version in between is gone, all is."""
+    monkeypatch.setattr("omnigraph.history.diff._MANY", 0)
+    both.put("main", {"node:Person": {f"p{n}": person(f"p{n}", 0) for n in range(30)}})
+    graph = both.on("main")
+    start = graph.head.id
+    both.put("main", {"node:Person": {"p1": person("p1", 1), "p2": person("p2", 2)}})
+    both.drop("main", "node:Person", "p3")
+    _compacted(graph, "node:Person")
+    middle = graph.log(limit=2)[1].id
+    both.put("main", {"node:Person": {"p1": person("p1", 0), "p3": person("p3", 3)}})
+    both.drop("main", "node:Person", "p2")
+    wanted = [("p2", "delete", ()), ("p3", "update", ("p",))]
+    read = _rows_read(monkeypatch)
+    assert [(c.id, c.op, c.changed) for c in both.on("main").diff(start)] == wanted
+    assert sum(read) < 30, "only what was written on each side"
+    shown = graph.at(middle).snapshot
+    place = Path(graph.uri) / shown.tables["node:Person"].location / "_versions"
+    number = str(shown.table("node:Person").dataset.version)
+    next(one for one in place.iterdir() if number in one.name).unlink()
+    again = omnigraph.open(graph.uri, read_only=True)
+    assert [(c.id, c.op, c.changed) for c in again.diff(start)] == wanted
+
+
+def _rows_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows each comparison has to look at, from now on."""
+    from omnigraph.history import diff
+
+    read: list[int] = []
+    real = diff.differing_rows  # type: ignore[attr-defined]
+
+    def watched(store: Any, found: Any, **how: Any) -> Any:
+        read.append(found.rows)
+        return real(store, found, **how)
+
+    monkeypatch.setattr(diff, "differing_rows", watched)
+    return read

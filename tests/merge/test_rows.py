@@ -1,0 +1,100 @@
+"""Rows that are easily taken for others, tables written anew, values that nobody checked."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import omnigraph
+from omnigraph import Graph
+from omnigraph.errors import MergeConflict
+from omnigraph.history.plan import PublishPlan
+from omnigraph.history.publish import publish
+from omnigraph.storage.table import stage_append
+from tests.merge.conftest import Both, person, stored
+
+SCHEMA = """
+node Item { code: String @key  text: String?  _row_notes: String?  size: enum(s, m)? }
+edge Fits: Item -> Item
+"""
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    """Two items, and a branch `dev`."""
+    made = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
+    items: Any = [{"code": code, "text": "", "_row_notes": "x", "size": "s"} for code in ("a", "b")]
+    made.insert("Item", *items)
+    made.branches.create("dev")
+    return made
+
+
+@pytest.mark.parametrize(("name", "value"), [("text", None), ("_row_notes", "y")])
+@pytest.mark.parametrize("diverged", [False, True], ids=["fast_forward", "merged"])
+def test_every_change_of_a_value_is_one(
+    graph: Graph, name: str, value: Any, diverged: bool
+) -> None:
+    graph.checkout("dev").update("Item", where="code = 'a'", set={name: value})
+    if diverged:
+        graph.update("Item", where="code = 'b'", set={"size": "m"})
+    done = graph.merge("dev")
+    assert (done.outcome, done.stats["updates"]) == (("fast_forward", "merged")[diverged], 1)
+    assert [one.changed for one in done.delta] == [(name,)]
+    assert graph["Item", "a"].properties[name] == value
+
+
+def _forge(graph: Graph, key: str, **values: Any) -> None:
+    """Append a row that no rule has seen."""
+
+    def prepare(txn: Any) -> PublishPlan:
+        table = txn.table(key)
+        row = {name: [values.get(name)] for name in table.schema.names}
+        return PublishPlan(
+            "load", {key: stage_append(txn.store, table, pa.table(row, schema=table.schema))}
+        )
+
+    assert publish(graph._line, prepare) is not None
+
+
+def test_a_value_that_no_rule_has_seen_is_refused_by_a_merge(graph: Graph) -> None:
+    _forge(graph.checkout("dev"), "node:Item", id="z", code="z", size="huge")
+    graph.update("Item", where="code = 'b'", set={"size": "m"})
+    head = graph.head.id
+    with pytest.raises(MergeConflict) as caught:
+        graph.merge("dev")
+    (one,) = caught.value.conflicts
+    assert (one.kind, one.entity_id, one.changed) == ("value_constraint_violation", "z", ("size",))
+    assert graph.refresh().head.id == head
+
+
+def test_an_overwrite_that_keeps_rows_merges_only_the_others(both: Both) -> None:
+    both.put("main", {"node:Person": {n: person(n, 0) for n in "abcde"}})
+    both.fork("dev")
+    dev = both.on("dev")
+    dev.load(
+        {"Person": [{"name": n, "p": 0 if n in "abc" else 1} for n in "abcd"]}, mode="overwrite"
+    )
+    both.put("main", {"node:Person": {"a": person("a", 7)}})
+    done = both.graph.merge("dev")
+    assert [(c.id, c.op) for c in done.delta] == [("d", "update"), ("e", "delete")]
+    left = stored(both.on("main"))["node:Person"]
+    assert {n: row["p"] for n, row in left.items()} == {"a": 7, "b": 0, "c": 0, "d": 1}
+
+
+@pytest.mark.parametrize("diverged", [False, True], ids=["fast_forward", "merged"])
+def test_a_merged_branch_can_go_and_a_cleanup_breaks_nothing(both: Both, diverged: bool) -> None:
+    both.put("main", {"node:Person": {n: person(n, 0) for n in "abc"}})
+    both.fork("dev")
+    for at in range(3):
+        both.put("dev", {"node:Person": {"a": person("a", at), f"n{at}": person(f"n{at}", at)}})
+    if diverged:
+        both.put("main", {"node:Person": {"b": person("b", 5)}})
+    both.merge("dev")
+    both.graph.branches.delete("dev")
+    both.graph.cleanup(keep=1, older_than=0, grace=0, confirm=True)
+    both.check("main")
+    fresh = omnigraph.open(both.graph.uri, durability="os")
+    assert fresh.check()
+    fresh.update("Person", where="name = 'a'", set={"p": 9})
+    assert fresh["Person", "a"].properties["p"] == 9
