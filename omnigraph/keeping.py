@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Keeping(Writing):
     """Everything about what is kept, and what is not."""
 
-    def cleanup(
+    def cleanup(  # noqa: PLR0913 - all are named
         self,
         *,
         keep: int | None = None,
@@ -36,6 +36,8 @@ class Keeping(Writing):
         confirm: bool = False,
         grace: Duration | None = None,
         erase: bool = False,
+        engine: Literal["auto", "spark", "local"] = "auto",
+        spark: Any = None,
         progress: Progress | None = None,
     ) -> Cleanup:
         """Remove history that is neither among the newest `keep` commits of a branch nor young.
@@ -46,20 +48,27 @@ class Keeping(Writing):
         Without `confirm` nothing is removed: the report tells what would be. `erase` first writes
         anew what holds deleted rows, so that nothing of them is left. Others may read and write.
 
+        `engine` says who lists and removes the files: "local", "spark", on the session `spark` or
+        on one of its own, or "auto": Spark from 100,000 files on, where it can be had.
+
         Raises `InputError`, `ConcurrentCommit` while another cleanup is at work, `Conflict` when
-        something that must stay cannot be read, `ReadOnlyError`.
+        something that must stay cannot be read, `ServerError` when Spark fails (what it did not
+        remove goes with the next cleanup), `ReadOnlyError`.
         """
         self._open()
         policy = policy_of(keep, older_than, grace)
+        from omnigraph.pipeline.cleanup import hands_for
+
+        hands = hands_for(engine, spark)
         if not confirm:
-            return preview(self._store, policy)
+            return preview(self._store, policy, hands)
         self._writable("a cleanup")
         with operation("cleanup", self.branch_name) as event:
             if erase:
                 from omnigraph.history.retention.erase import rewrite_deleted
 
                 rewrite_deleted(self._store)
-            done = cleanup(self._store, policy, progress)
+            done = cleanup(self._store, policy, progress, hands)
             _forget_caches(self)
             event.facts["bytes_removed"] = done.bytes_removed
             event.facts["old_versions_removed"] = done.old_versions_removed

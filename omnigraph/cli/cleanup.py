@@ -6,6 +6,7 @@ import click
 
 from . import exits, show
 from .address import address, consent, store_option, tell_target, uri_argument, yes_option
+from .engines import chosen, engine_options
 from .options import settings, shared_options
 from .progress import progress
 
@@ -26,6 +27,7 @@ _SPAN = "D"
     help="Spare what was in use so long ago, for readers; 60m if not given.",
 )
 @click.option("--erase", is_flag=True, help="Write anew what holds deleted rows, first.")
+@engine_options("from 100,000 files on")
 @click.option("--no-progress", is_flag=True, help="Do not show how far it is.")
 @store_option
 @yes_option
@@ -44,9 +46,10 @@ def cleanup(store: str | None, uri: str | None, no_progress: bool, yes: bool, **
     tell_target("cleanup" if how["confirm"] else "preview of cleanup", root)
     from omnigraph.graph import open as open_graph
 
+    where = chosen(how.pop("engine"), how.pop("master"), how.pop("remote"))
     graph = open_graph(root.uri, read_only=not how["confirm"])
     with progress("cleanup", hidden=no_progress or not how["confirm"]) as told:
-        done = graph.cleanup(progress=told, **how)
+        done = graph.cleanup(progress=told, **how, **where)
     if settings().json:
         show.document(_facts(root.uri, how) | done.to_json())
     else:
@@ -73,5 +76,7 @@ def _show(done: Any) -> None:
     what = "would remove" if done.preview else "removed"
     kept = show.count(done.commits_kept, "commit")
     show.result(f"{what} {done.bytes_removed:,} bytes; kept {kept}")
+    if done.engine != "local":
+        show.note(f"done on {done.engine}")
     if done.preview:
         show.note("nothing was removed; add --confirm to remove")

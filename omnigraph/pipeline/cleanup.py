@@ -40,14 +40,14 @@ class SparkHands:
         """Every file below these directories; each job lists a part of one table."""
         found, deeper = _levels(store, places, 2)
         work = partial(_list, place_of(store, {}))
-        for some in run_jobs(self.spark, work, deeper):
+        for some in run_jobs(self.spark, work, deeper, short=True):
             found += some
         return found
 
     def read_versions(self, store: Store, versions: Sequence[Version]) -> dict[Version, Files]:
-        """What versions consist of; one that cannot be read is left to the driver, which says so."""
+        """What versions consist of; one that cannot be read is left to the driver."""
         work = partial(_read, place_of(store, {}))
-        parts = run_jobs(self.spark, work, list(_cut(sorted(versions), _VERSIONS)))
+        parts = run_jobs(self.spark, work, list(_cut(sorted(versions), _VERSIONS)), short=True)
         return dict(pair for some in parts for pair in some)
 
     def remove(self, store: Store, names: Sequence[str], told: Told) -> None:
@@ -55,7 +55,7 @@ class SparkHands:
         work = partial(_remove, place_of(store, {}))
         for rank in ranks(names):
             for some in _cut(list(_cut(rank, _NAMES)), _ROUND):
-                for done in run_jobs(self.spark, work, some):
+                for done in run_jobs(self.spark, work, some, short=True):
                     for name, error in done:
                         told(name, error)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from omnigraph.errors import InternalError
 
-from .session import watched
+from .session import parallelism, watched
 from .versions import check_versions
 
 if TYPE_CHECKING:
@@ -22,25 +22,35 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 _DDL = "number bigint, data binary"
 _MOST = 4_096  # jobs that are sent at once
+_EACH = 4  # tasks of short jobs for each that can run at once
 
 
 def run_jobs(
-    spark: "SparkSession", work: Callable[[Job], Result], jobs: Sequence[Job]
+    spark: "SparkSession",
+    work: Callable[[Job], Result],
+    jobs: Sequence[Job],
+    *,
+    short: bool = False,
 ) -> list[Result]:
-    """The results in the order of the jobs. One that fails for good is a `ServerError`."""
+    """The results in the order of the jobs. One that fails for good is a `ServerError`.
+
+    Each job is a task of its own, unless they are so short that a task should do several.
+    """
     found: list[Result] = []
     with watched(spark):
         check_versions(spark)
         for start in range(0, len(jobs), _MOST):
-            found += _run(spark, work, jobs[start : start + _MOST])
+            some = jobs[start : start + _MOST]
+            tasks = min(len(some), _EACH * parallelism(spark)) if short else len(some)
+            found += _run(spark, work, some, tasks)
     return found
 
 
 def _run(
-    spark: "SparkSession", work: Callable[[Job], Result], jobs: Sequence[Job]
+    spark: "SparkSession", work: Callable[[Job], Result], jobs: Sequence[Job], tasks: int
 ) -> Iterator[Result]:
     count = len(jobs)
-    frame = spark.range(0, count, 1, count).mapInArrow(_task(work, list(jobs)), _DDL)
+    frame = spark.range(0, count, 1, tasks).mapInArrow(_task(work, list(jobs)), _DDL)
     rows = sorted(frame.toArrow().to_pylist(), key=lambda one: one["number"])
     if [one["number"] for one in rows] != list(range(count)):
         raise InternalError("Spark gave the results of other jobs than it was given")

@@ -67,6 +67,9 @@ class Backend(Protocol):
     def unfinished(self, prefix: str) -> Iterator[Found]:
         """Files below a prefix that are no objects yet; an object store has none."""
 
+    def level(self, prefix: str) -> tuple[Sequence[str], Sequence[Found]]:
+        """The directories and the objects right below `prefix/`."""
+
     def stillness(self, prefix: str) -> object | None:
         """What changes when any name directly below `prefix` does; None where nothing tells."""
 
@@ -125,6 +128,10 @@ class Objects:
     def list(self, prefix: str) -> list[Found]:
         """The objects below a prefix, in name order."""
         return sorted(self.backend.list(prefix), key=lambda one: one.name)
+
+    def level(self, prefix: str) -> tuple[Sequence[str], Sequence[Found]]:
+        """The directories and the objects right below a prefix, by their whole names."""
+        return self.backend.level(prefix)
 
     def unfinished(self, *prefixes: str) -> Sequence[Found]:
         """Files that are no objects yet: somebody writes them, or was killed while it did."""
@@ -218,6 +225,18 @@ class LocalBackend:
                 for name in names:
                     if "#" not in name:
                         yield from self._found(Path(path) / name)
+
+    def level(self, prefix: str) -> tuple[Sequence[str], Sequence[Found]]:
+        """The names of one directory, apart: directories, and files as `list` shows them."""
+        place = self.directory / prefix
+        with reported("none"):
+            try:
+                names = sorted(os.listdir(place))  # noqa: PTH208 - names alone
+            except (FileNotFoundError, NotADirectoryError):
+                return [], []
+            places = [f"{prefix}/{one}" for one in names if (place / one).is_dir()]
+            others = (one for one in names if "#" not in one and f"{prefix}/{one}" not in places)
+            return places, [found for one in others for found in self._found(place / one)]
 
     def unfinished(self, prefix: str) -> Iterator[Found]:
         """What `list` does not show: files that somebody writes, or wrote when it was killed."""

@@ -122,6 +122,13 @@ class S3Backend:
             for page in obstore.list(self.store, prefix or None, chunk_size=_PAGE):
                 yield from _shown(page)
 
+    def level(self, prefix: str) -> tuple[Sequence[str], Sequence[Found]]:
+        """One level of names: a listing with a delimiter."""
+        with reported("none", _KINDS):
+            found = obstore.list_with_delimiter(self.store, prefix)
+            places = [one.rstrip("/") for one in found["common_prefixes"]]
+            return places, list(_shown(found["objects"]))
+
     def unfinished(self, prefix: str) -> Iterator[Found]:
         """Nothing: an object is there when it is whole."""
         del prefix

@@ -101,6 +101,7 @@ def test_both_engines_leave_the_same(spark: Any, tmp_path: Path, seed: int) -> N
     check_invariants(there.uri)
 
 
+@pytest.mark.full
 def test_large_indexes_are_built_in_parts(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

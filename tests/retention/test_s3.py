@@ -38,3 +38,17 @@ def test_cleanup_on_s3(s3: S3) -> None:
     fresh.cleanup(keep=1, grace=0, confirm=True)
     assert preview(fresh._store, Policy(keep=1, grace=timedelta())).datasets == ()
     assert len(omnigraph.open(s3.url).query(QUERY)) == 3
+
+
+def test_levels_hold_what_a_listing_holds(s3: S3) -> None:
+    graph = omnigraph.init(s3.url, "node P { name: String @key  n: I32? }")
+    graph.load([{"type": "P", "data": {"name": "a", "n": 1}}], mode="merge")
+    objects = graph._store.objects
+    found, places = [], ["nodes", "edges", "__manifest"]
+    while places:
+        levels = [objects.level(one) for one in places]
+        found += [one for _, files in levels for one in files]
+        places = [one for deeper, _ in levels for one in deeper]
+    listed = [one for place in ("nodes", "edges", "__manifest") for one in objects.list(place)]
+    assert sorted(found, key=lambda one: one.name) == sorted(listed, key=lambda one: one.name)
+    assert len(found) > 5

@@ -14,10 +14,12 @@ from omnigraph.history import intent as intents
 from omnigraph.history.recover import recover
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
+from omnigraph.storage.transfer import Files
 
 from .claim import Claim, claimed
 from .condemned import CONDEMNED, SWEEP, list_runs, read_names
 from .fence import raise_fences
+from .hands import Hands, Here, Version
 from .judge import condemn, still_condemned, unreferenced
 from .policy import Policy
 from .protect import Protected, mark_intents
@@ -38,6 +40,7 @@ class _Run:
     marking: Marking
     claim: Claim
     progress: Progress
+    hands: Hands
     removed: list[str] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
@@ -52,31 +55,35 @@ class _Run:
         self.claim.keep()
 
 
-def preview(store: Store, policy: Policy) -> Cleanup:
+def preview(store: Store, policy: Policy, hands: Hands | None = None) -> Cleanup:
     """What a cleanup would remove now; nothing is written."""
+    hands = hands or Here()
     now = ids.now() if store.effects.read_only else intents.store_time(store)
-    marking, protected = _marked(store, policy, take_survey(store, now))
+    marking, protected = _marked(store, policy, take_survey(store, now, hands), hands)
     names = condemn(marking, protected)
     paths = unreferenced(marking, names)
     names += [one for group in old_versions(store, marking.survey, policy.grace) for one in group]
     rows = rows_of(dict.fromkeys(names), marking.survey, marking.keys)
-    return Cleanup(True, rows, paths, len(marking.kept))
+    return Cleanup(True, rows, paths, len(marking.kept), hands.name)
 
 
-def cleanup(store: Store, policy: Policy, progress: Progress | None = None) -> Cleanup:
+def cleanup(
+    store: Store, policy: Policy, progress: Progress | None = None, hands: Hands | None = None
+) -> Cleanup:
     """Remove what nothing needs, beside whoever reads and writes.
 
     Operations whose owner is gone are finished or discarded first. Raises `ConcurrentCommit` when
     another cleanup is at work or a branch is too busy to be fenced, `Conflict` when something that
     must stay cannot be read; then nothing is removed.
     """
+    hands = hands or Here()
     recover(store)
     run_id = ids.new_ulid()
     now = intents.store_time(store)
     with claimed(store, run_id, now) as claim:
-        survey = take_survey(store, now)
-        marking, protected = _marked(store, policy, survey)
-        run = _Run(store, marking, claim, progress or (lambda *_: None))
+        survey = take_survey(store, now, hands)
+        marking, protected = _marked(store, policy, survey, hands)
+        run = _Run(store, marking, claim, progress or (lambda *_: None), hands)
         for left in list_runs(store):
             _finish(run, left)
         gone = set(run.removed)
@@ -87,16 +94,34 @@ def cleanup(store: Store, policy: Policy, progress: Progress | None = None) -> C
             store.objects.create_json(layout.gc_name(run_id, CONDEMNED), facts)
             _finish(run, run_id)
         store.handles.clear()
-        after = take_survey(store, intents.store_time(store))
+        after = take_survey(store, intents.store_time(store), hands)
         _trim(run, after, policy)
         rows = rows_of(run.removed, survey.with_sizes(after), marking.keys, run.errors)
-        return Cleanup(False, rows, paths, len(marking.kept))
+        return Cleanup(False, rows, paths, len(marking.kept), hands.name)
 
 
-def _marked(store: Store, policy: Policy, survey: Survey) -> tuple[Marking, Protected]:
+def _marked(
+    store: Store, policy: Policy, survey: Survey, hands: Hands
+) -> tuple[Marking, Protected]:
     marking = Marking(store, policy, survey)
+    if hands.reads_ahead:
+        marking.versions |= hands.read_versions(store, _to_be_read(store, policy, survey))
     mark_heads(marking)
     return marking, mark_intents(marking)
+
+
+def _to_be_read(store: Store, policy: Policy, survey: Survey) -> list[Version]:
+    """The versions that a mark will read, found by one that reads none of them."""
+    found: dict[Version, None] = {}
+
+    def note(_: Store, location: str, version: int) -> Files:
+        found[location, version] = None
+        return Files((), (), ())
+
+    trial = Marking(store, policy, survey, read=note)
+    mark_heads(trial)
+    mark_intents(trial)
+    return list(found)
 
 
 def _finish(run: _Run, run_id: str) -> None:
@@ -158,7 +183,7 @@ def _sweep(run: _Run, names: list[str]) -> None:
         run.told(name, error)
         run.progress(min(len(run.removed), total), total)
 
-    remove(run.store, in_order(names), told)
+    run.hands.remove(run.store, in_order(names), told)
 
 
 def _trim(run: _Run, survey: Survey, policy: Policy) -> None:

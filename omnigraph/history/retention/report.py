@@ -4,7 +4,7 @@ Owns the words of the report; it decides nothing.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph.storage import layout
@@ -35,13 +35,15 @@ class DatasetCleanup:
 class Cleanup:
     """The report of a run; `preview` says that nothing was touched.
 
-    `unreferenced_paths` are directories of tables that nothing names any more, whole.
+    `unreferenced_paths` are directories of tables that nothing names any more, whole. `engine` says
+    who did the work.
     """
 
     preview: bool
     datasets: tuple[DatasetCleanup, ...] = ()
     unreferenced_paths: tuple[str, ...] = ()
     commits_kept: int = 0
+    engine: str = field(default="local", compare=False)
 
     @property
     def bytes_removed(self) -> int:

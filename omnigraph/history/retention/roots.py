@@ -5,7 +5,7 @@ merge bases of live heads, the commits of tags. What a head needs must be readab
 removed at all; what an earlier cleanup took from the past is passed over.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -29,6 +29,7 @@ from .policy import Policy
 from .survey import Survey
 
 _ATTEMPTS = 10
+Reader = Callable[[Store, str, int], Files]
 
 
 @dataclass(slots=True)
@@ -37,7 +38,7 @@ class Marking:
 
     `versions` are the files of table versions, which never change: a second look opens new ones
     only. `keys` are the types of directories, `kept` the commits that stay readable, `tables` the
-    directories of which something stays.
+    directories of which something stays, `read` tells what a table version consists of.
     """
 
     store: Store
@@ -48,6 +49,7 @@ class Marking:
     keys: dict[str, str] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)
     tables: set[str] = field(default_factory=set)
+    read: Reader = version_files
     _listed: dict[str, dict[str, Found]] = field(default_factory=dict)
 
     def again(self) -> "Marking":
@@ -70,7 +72,7 @@ class Marking:
             if needed is None and self.born(entry) is None:
                 return  # an earlier cleanup took it
             try:
-                self.versions[key] = version_files(self.store, *key)
+                self.versions[key] = self.read(self.store, *key)
             except (AbsentError, StorageError, OSError, ValueError) as error:
                 raise unreadable(needed or f"the past of {entry.key}", entry.key) from error
         self.tables.add(entry.location)

@@ -6,10 +6,14 @@ Owns which places those are, and what belongs to which table or manifest. It rea
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from omnigraph.storage import layout
 from omnigraph.storage.objects import Found
 from omnigraph.storage.store import Store
+
+if TYPE_CHECKING:
+    from .hands import Hands
 
 TABLES = ("nodes", "edges")
 MANIFESTS = (layout.MANIFEST, layout.BRANCHES)
@@ -48,9 +52,9 @@ class Survey:
         return found
 
 
-def take_survey(store: Store, at: datetime) -> Survey:
+def take_survey(store: Store, at: datetime, hands: "Hands") -> Survey:
     """List everything that may be judged."""
-    listed = {one.name: one for place in _JUDGED for one in store.objects.list(place)}
+    listed = {one.name: one for one in hands.list(store, _JUDGED)}
     unfinished = {one.name: one for one in store.objects.unfinished(*_JUDGED)}
     return Survey(at, listed, unfinished)
 

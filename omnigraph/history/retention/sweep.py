@@ -5,7 +5,7 @@ finds a version gone instead of rows missing. Removing twice is the same as once
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
@@ -33,6 +33,12 @@ def _rank(name: str) -> int:
     return 4 if blob else _RANKS.get(kind_of(name), 6)
 
 
+def ranks(names: Iterable[str]) -> Iterator[list[str]]:
+    """Names that are in order, rank by rank: those of one may go at once."""
+    for _, group in groupby(names, _rank):
+        yield list(group)
+
+
 def remove(store: Store, names: Sequence[str], told: Callable[[str, str | None], None]) -> None:
     """Remove files rank by rank; `told` hears of each, with the error if it could not go."""
 
@@ -45,7 +51,7 @@ def remove(store: Store, names: Sequence[str], told: Callable[[str, str | None],
         else:
             told(name, None)
 
-    for _, group in groupby(names, _rank):
+    for group in ranks(names):
         if store.root.local:
             for name in group:
                 one(name)

@@ -1,0 +1,159 @@
+"""A cleanup on Spark removes what one in this process removes, also after a task that failed."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph import ids
+from omnigraph.errors import ServerError
+from omnigraph.graph import Graph
+from omnigraph.history.retention.condemned import list_runs
+from omnigraph.history.retention.hands import Here
+from omnigraph.history.retention.survey import take_survey
+from omnigraph.pipeline import cleanup as on_spark
+from tests.rig.invariants import check_invariants, files
+
+SCHEMA = "node P { k: String @key  n: I64?  b: Blob? }\nedge E: P -> P"
+KEEP: dict[str, Any] = {"keep": 2, "grace": 0, "confirm": True}
+
+
+def aged(place: Path) -> Graph:
+    """A graph with branches, a tag, deleted rows and a branch that is gone."""
+    graph = omnigraph.init(place, SCHEMA, durability="os")
+    for n in range(6):
+        graph.insert("P", {"k": f"k{n}", "n": n, "b": b"x" * (n * 100_000)})
+        graph.connect_nodes("E", [(f"k{n}", "k0")])
+        if n == 2:
+            graph.tag("early")
+            for name in ("side", "gone"):
+                graph.branches.create(name)
+                graph.checkout(name).insert("P", {"k": name})
+    graph.delete("P", where="n = 3")
+    graph.update("P", where="n = 4", set={"n": 40})
+    graph.branches.delete("gone")
+    return graph
+
+
+def content(graph: Graph) -> list[Any]:
+    shown = (graph.refresh(), graph.at("early"), omnigraph.open(graph.uri, branch="side"))
+    return [sorted(map(str, one.export())) for one in shown]
+
+
+def twins(folder: Path) -> tuple[Graph, Graph]:
+    first = aged(folder / "a")
+    shutil.copytree(folder / "a", folder / "b")
+    return first, omnigraph.open(folder / "b")
+
+
+def names(graph: Graph) -> set[str]:
+    """Every file, except for what each run calls in its own way."""
+    found = files(graph._store)
+    return {one for one in found if "/_versions/" not in one or "/_versions/d" in one}
+
+
+def test_both_engines_remove_the_same_and_say_so(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = twins(tmp_path)
+    before = content(here)
+    monkeypatch.setattr(on_spark, "_NAMES", 20)
+    monkeypatch.setattr(on_spark, "_VERSIONS", 5)
+    told = [one.cleanup(keep=2, grace=0, **how) for one, how in _engines(here, there, spark)]
+    assert told[0].to_json() == told[1].to_json()
+    local, done = (one.cleanup(**KEEP, **how) for one, how in _engines(here, there, spark))
+    assert (local.engine, done.engine) == ("local", "spark")
+    assert local.to_json() == done.to_json()
+    assert done.old_versions_removed > 5
+    assert {one for one in names(here) if one.startswith(("nodes", "edges"))} == {
+        one for one in names(there) if one.startswith(("nodes", "edges"))
+    }
+    assert content(here) == content(there) == before
+    assert there.check().findings == ()
+    check_invariants(there.uri)
+
+
+def _engines(here: Graph, there: Graph, spark: Any) -> list[tuple[Graph, dict[str, Any]]]:
+    return [(here, {"engine": "local"}), (there, {"engine": "spark", "spark": spark})]
+
+
+def test_executors_see_every_file_that_the_driver_sees(spark: Any, tmp_path: Path) -> None:
+    store = aged(tmp_path / "g")._store
+    (Path(store.root.path) / "nodes" / "stray").write_bytes(b"?")
+    now = ids.now()
+    assert take_survey(store, now, on_spark.SparkHands(spark)) == take_survey(store, now, Here())
+
+
+@pytest.mark.parametrize("how", ["raise", pytest.param("kill", marks=pytest.mark.full)])
+def test_a_task_that_fails_in_the_middle_is_made_good_by_the_next_run(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    here, there = twins(tmp_path)
+    before = content(here)
+    monkeypatch.setattr(on_spark, "_NAMES", 4)
+    with monkeypatch.context() as patch:
+        failing(patch, how)
+        with pytest.raises(ServerError, match="Spark job") as caught:
+            there.cleanup(**KEEP, engine="spark", spark=spark)
+    assert caught.value.effect == "none"
+    assert len(list_runs(there._store)) == 1, "what had to go is still written down"
+    assert content(there) == before
+    check_invariants(there.uri)
+    there.cleanup(**KEEP, engine="spark", spark=spark)
+    here.cleanup(**KEEP, engine="local")
+    assert list_runs(there._store) == []
+    assert {one for one in names(here) if one.startswith(("nodes", "edges"))} == {
+        one for one in names(there) if one.startswith(("nodes", "edges"))
+    }
+    assert content(there) == before
+    check_invariants(there.uri)
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """Let the job that removes data files fail after the second of them."""
+    real = on_spark._remove
+
+    def broken(place: Any, some: Any) -> Any:
+        import os
+        import signal
+
+        if not any("/data/" in one for one in some):
+            return real(place, some)
+        real(place, some[:2])
+        if how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise OSError("the machine is gone")
+
+    monkeypatch.setattr(on_spark, "_remove", broken)
+
+
+@pytest.mark.full
+def test_a_file_that_cannot_go_is_told(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = aged(tmp_path / "g")
+    real = on_spark._remove
+
+    def stubborn(place: Any, some: Any) -> Any:
+        done = real(place, some[1:]) if "/data/" in some[0] else real(place, some)
+        return [*done, (some[0], "not today")] if "/data/" in some[0] else done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(on_spark, "_remove", stubborn)
+        done = graph.cleanup(**KEEP, engine="spark", spark=spark)
+    assert done.failed
+    assert "not today" in str(done.failed[0].error)
+    again = graph.cleanup(**KEEP, engine="spark", spark=spark)
+    assert not again.failed
+    assert not graph.cleanup(**KEEP).bytes_removed or list_runs(graph._store) == []
+
+
+def test_auto_takes_spark_for_many_files_only(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = aged(tmp_path / "g")
+    assert graph.cleanup(keep=1, grace=0, spark=spark).engine == "local"
+    monkeypatch.setattr(on_spark, "LARGE", 10)
+    assert graph.cleanup(keep=1, grace=0, spark=spark).engine == "spark"
