@@ -61,7 +61,7 @@ def trim_when_due(store: Store, ulid: str, version: int) -> int:
 
 def _trim(store: Store, place: str, newest: int) -> int:
     """Oldest first, and what they name after them: a version that is gone has none below it."""
-    from .sweep import remove  # not for every first write of a process
+    from .sweep import in_order, remove  # not for every first write of a process
 
     listed = {
         number: one
@@ -80,8 +80,8 @@ def _trim(store: Store, place: str, newest: int) -> int:
     kept = set(_named(place, store.objects.read(listed[newest].name) or b"")) if old else set()
     for name in old:
         store.objects.remove(name)
-    named = dict.fromkeys(one for body in bodies for one in _named(place, body))
-    remove(store, [one for one in named if one not in kept], lambda *_: None)
+    named = {one for body in bodies for one in _named(place, body)}
+    remove(store, in_order(named - kept), lambda *_: None)
     return len(old)
 
 
