@@ -4,7 +4,8 @@ Owns the modes. The input is read once, before anything is decided about the sta
 what is decided is decided again on every newer state, from the same rows.
 """
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -122,10 +123,18 @@ def load(
 
     commit = publish(line, prepare, signature, conditions)
     if problems.found:
-        return Loaded(mode, problems=tuple(problems.in_order()))
+        return Loaded(mode, problems=_in_file(data, problems.in_order()))
     nodes, edges = _named(parsed.counts, "node"), _named(parsed.counts, "edge")
     ids = {one.partition(":")[2]: t.versions["id"] for one, t in parsed.delta.tables.items()}
     return Loaded(mode, commit, nodes, edges, ids=ids)
+
+
+def _in_file(data: Any, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Problems with the file they stand in, if the input is one."""
+    if not isinstance(data, str | os.PathLike):
+        return tuple(problems)
+    name = os.fspath(data)
+    return tuple(replace(one, file=one.file or name) for one in problems)
 
 
 def parse(

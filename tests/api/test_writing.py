@@ -1,6 +1,7 @@
 """Writes through the handle: what they take, what they answer, when they are refused."""
 # ruff: noqa: PT012 - a transaction that fails at its end is a block
 
+import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -464,3 +465,13 @@ def test_a_transaction_belongs_to_its_thread_and_its_block(graph: Graph) -> None
         pass
     with pytest.raises(PreconditionFailed), graph.transaction(if_commit=graph.log()[1].id) as late:
         late.insert("Note", {"text": "x"})
+
+
+def test_rejects_of_one_file_name_it(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "g", "node P { k: String @key n: I32 }")
+    path = tmp_path / "bad.ndjson"
+    path.write_text('{"type": "P", "data": {"k": "a", "n": "x"}}\n')
+    with pytest.raises(OmnigraphError):
+        graph.load(path, mode="append", engine="local", rejects=tmp_path / "rejects")
+    (told,) = (tmp_path / "rejects" / "rejects.ndjson").read_text().splitlines()
+    assert json.loads(told)["file"] == str(path)
