@@ -21,13 +21,7 @@ from omnigraph.history.schemas import read_schema
 from omnigraph.history.upkeep import FIRST, in_smaller_bites
 from omnigraph.rules.check import type_named
 from omnigraph.rules.indexed import indexed_columns, pending_indexes
-from omnigraph.storage.compact import (
-    bound_by,
-    plan_rewrite,
-    rewritten,
-    stage_rewrite,
-    task_bytes,
-)
+from omnigraph.storage.compact import plan_rewrite, rewritten, stage_rewrite, task_bytes
 from omnigraph.storage.failures import reported
 from omnigraph.storage.fragments import bytes_of, fragment_ids
 from omnigraph.storage.hands import Hands, Here
@@ -155,22 +149,11 @@ def _tended(txn: WriteTxn, keys: Iterable[str], hands: Hands) -> dict[str, int]:
     Each step is done for all tables before the next one, so that many hands have enough to do.
     """
     tables = before = _filled(txn, keys)
-    for step in (_bind_alike, _put_together, _cover):
+    for step in (_put_together, _cover):
         staged = step(txn, tables, hands)
         made = {key: commit(txn.store, tables[key], one) for key, one in staged.items()}
         tables = {**tables, **made}
     return {key: one.version for key, one in tables.items() if one.version != before[key].version}
-
-
-def _bind_alike(txn: WriteTxn, tables: Mapping[str, Table], hands: Hands) -> dict[str, Staged]:
-    """Indexes that follow fragments hold all of them first, so that all can be put together."""
-    plans: dict[str, Builds] = {}
-    for key, table in tables.items():
-        if len({*map(bound_by(table).get, fragment_ids(table))}) > 1:
-            columns = _columns(txn, key)
-            following = {name: kind for name, kind in columns.items() if kind != "BTREE"}
-            plans[key] = plan_indexes(table, following, anew=True)
-    return _built(txn, tables, plans, hands)
 
 
 def _put_together(txn: WriteTxn, tables: Mapping[str, Table], hands: Hands) -> dict[str, Staged]:

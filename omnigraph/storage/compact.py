@@ -103,10 +103,7 @@ def _runs(table: Table, target_rows: int, deletions: float) -> list[list[Any]]:
     indexed often would stay as it is.
     """
     runs: list[list[Any]] = [[]]
-    held = bound_by(table)
     for one in table.dataset.get_fragments():
-        if runs[-1] and held.get(one.fragment_id) != held.get(runs[-1][-1].fragment_id):
-            runs.append([])
         if one.physical_rows < target_rows or _holes(one) > deletions:
             runs[-1].append(one)
         elif runs[-1]:
@@ -127,17 +124,12 @@ def _parts(run: Sequence[Any], target_rows: int) -> list[list[Any]]:
     return parts
 
 
-def bound_by(table: Table) -> dict[int, frozenset[str]]:
-    """The segments of indexes that follow a fragment when it is rewritten, by fragment.
-
-    That are all but BTREE indexes. What is put together must be held by the same of them.
-    """
-    found: dict[int, frozenset[str]] = {}
-    for one in table.dataset.describe_indices():
-        for segment in one.segments if one.index_type != "BTree" else ():
-            for number in segment.fragment_ids:
-                found[number] = found.get(number, frozenset()) | {str(segment.uuid)}
-    return found
+def held_fragments(table: Table) -> frozenset[int]:
+    """The fragments whose rewriting costs an index: all but BTREE lose a whole segment by it."""
+    every = (one for one in table.dataset.describe_indices() if one.index_type != "BTree")
+    return frozenset(
+        number for one in every for part in one.segments for number in part.fragment_ids
+    )
 
 
 def _holes(fragment: Any) -> float:

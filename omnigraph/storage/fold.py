@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from .blobs import is_blob
-from .compact import bound_by, stage_joined
+from .compact import held_fragments, stage_joined
 from .index import extended
 from .store import Store
 from .table import Staged, Table
@@ -40,16 +40,14 @@ def _folded(store: Store, table: Table, every: Sequence[Any]) -> Staged | None:
         return None
     tail = _tail(every)
     due = due_of([_rows(one) for one in tail])
-    chosen = _alike(table, tail[-due:]) if due else []
+    chosen = _free(table, tail[-due:]) if due else []
     return stage_joined(store, table, chosen) if len(chosen) >= FEWEST else None
 
 
-def _alike(table: Table, fragments: Sequence[Any]) -> list[Any]:
-    """Those at the end that can be put together, as far as indexes are concerned."""
-    held = bound_by(table)
-    last = held.get(fragments[-1].fragment_id)
-    found = list(takewhile(lambda one: held.get(one.fragment_id) == last, reversed(fragments)))
-    return found[::-1]
+def _free(table: Table, fragments: Sequence[Any]) -> list[Any]:
+    """Those at the end that cost no index when they are put together."""
+    held = held_fragments(table)
+    return list(takewhile(lambda one: one.fragment_id not in held, reversed(fragments)))[::-1]
 
 
 def _indexed(

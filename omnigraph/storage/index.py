@@ -15,7 +15,7 @@ from lance import LanceOperation
 from lance.dataset import Index
 
 from .store import Store
-from .table import Staged, Table, field_digest, mark_of
+from .table import Staged, Table, field_digest, index_segments, mark_of
 
 _SEGMENTS = 8  # of one index; then they become one
 _PARTS = 4  # segments that are built at once
@@ -180,19 +180,8 @@ def _name(table: Table, column: str, kind: str) -> str:
 
 def _segments(table: Table, column: str) -> list[Index]:
     """The segments of a column's index, as an operation that removes them names them."""
-    return [
-        Index(
-            uuid=str(segment.uuid),
-            name=one.name,
-            fields=list(one.fields),
-            dataset_version=segment.dataset_version_at_last_update,
-            fragment_ids=segment.fragment_ids,
-            index_version=segment.index_version,
-        )
-        for one in _indexes(table)
-        for segment in one.segments
-        if one.field_names == [column]
-    ]
+    own = (one for one in _indexes(table) if one.field_names == [column])
+    return [segment for one in own for segment in index_segments(one)]
 
 
 def _files(table: Table, made: Sequence[Index]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import lance
 import pyarrow as pa
 from lance import LanceOperation
+from lance.dataset import Index
 from lance.fragment import RowIdSequence, write_fragments
 
 from .row_ids import check_row_ids
@@ -162,13 +163,20 @@ def commit(store: Store, table: Table, staged: Staged) -> Table:
     """
     for one in staged.upfront:
         table = commit(store, table, one)
+    if isinstance(staged.operation, LanceOperation.Rewrite):
+        gone = _following(table, {one.fragment for one in staged.touched})
+        table = _detach(store, table, LanceOperation.CreateIndex([], gone)) if gone else table
     store.sync(*staged.files)
+    return _detach(store, table, staged.operation)
+
+
+def _detach(store: Store, table: Table, operation: Any) -> Table:
     dataset = store.effects.run(
         "detach",
         table.location,
         lambda: lance.LanceDataset.commit(
             table.dataset,
-            staged.operation,
+            operation,
             read_version=table.dataset.version,
             detached=True,
             storage_options=store.options,
@@ -177,6 +185,35 @@ def commit(store: Store, table: Table, staged: Staged) -> Table:
     store.sync(f"{table.location}/_versions/d{dataset.version}.manifest")
     store.handles.put(table.location, dataset)
     return Table(table.location, dataset)
+
+
+def _following(table: Table, fragments: set[int]) -> list[Index]:
+    """Segments of indexes that would follow these fragments to where they are written anew.
+
+    All but BTREE do. Lance then notes fragment 0 in their place, which may be one that they never
+    read, and its rows would not be found: such a segment goes before.
+    """
+    return [
+        segment
+        for one in table.dataset.describe_indices()
+        for segment in index_segments(one)
+        if one.index_type != "BTree" and not fragments.isdisjoint(segment.fragment_ids)
+    ]
+
+
+def index_segments(index: Any) -> list[Index]:
+    """The segments of an index, as an operation that removes them names them."""
+    return [
+        Index(
+            uuid=str(one.uuid),
+            name=index.name,
+            fields=list(index.fields),
+            dataset_version=one.dataset_version_at_last_update,
+            fragment_ids=one.fragment_ids,
+            index_version=one.index_version,
+        )
+        for one in index.segments
+    ]
 
 
 def replays(staged: Staged, table: Table) -> bool:

@@ -29,9 +29,10 @@ def rewrite_deleted(store: Store) -> int:
     made = 0
     for name in list_branches(store):
         line = open_line(store, name)
+        columns = _columns(line)  # a rewrite may cost an index
         for _ in range(2):  # a rewrite that lost to a writer took a smaller bite
             made += _rewrite(line)
-        made += _index(line)
+        made += _index(line, columns)
     return made
 
 
@@ -48,14 +49,20 @@ def _rewrite(line: Line) -> bool:
     return publish(line, in_smaller_bites(stage), Signature(ACTOR)) is not None
 
 
-def _index(line: Line) -> bool:
+def _columns(line: Line) -> dict[str, dict[str, str]]:
+    """The columns of each table that have an index, and its kind."""
+    txn = WriteTxn(line.store, line.name, line.refresh(), "", 0)
+    return {key: kinds_of(txn.table(key)) for key in txn.base.state.tables}
+
+
+def _index(line: Line, known: dict[str, dict[str, str]]) -> bool:
     """Indexes hold the values of rows that were deleted since they were built."""
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         found: dict[str, Staged] = {}
         for key in sorted(txn.base.state.tables):
             table = txn.table(key)
-            columns = kinds_of(table)
+            columns = known.get(key) or kinds_of(table)
             staged = stage_indexes(txn.store, table, columns, anew=True) if columns else None
             found |= {key: staged} if staged is not None else {}
         return PublishPlan("optimize", found, maintenance=True) if found else None
