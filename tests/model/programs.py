@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 
-from tests.model.versions import Entity, Graph, Row, Rules, Versions, broken, without
+from tests.model.shapes import Entity, Graph, Row, Shape
+from tests.model.versions import Rules, Versions, broken, without
 
 Step = tuple[Any, ...]
 Program = tuple[Step, ...]
@@ -67,7 +68,9 @@ _KINDS = (
     *("fork",) * 3,
     *("merge",) * 12,
     *("drop", "rewrite", "rewrite", "reopen", "fault", "fault", "diff", "at"),
+    *("schema", "schema", "optimize", "cleanup"),
 )
+_COLUMNS = ("more", "other")  # that a schema may add
 _BEGIN = ("fork", "put", "put")  # what programs begin with, or else with this:
 _CROSSED = ("cross_fork", "cross_main", "cross_other", "cross_keep", "cross_one", "cross_two")
 
@@ -77,7 +80,7 @@ class Author:
 
     def __init__(self, seed: int) -> None:
         self.dice = Random(seed)
-        self.model = Versions(RULES, "c00", START)
+        self.model = Versions(RULES, "c00", START, PERSON)
         self.count = 0
 
     def program(self, size: int) -> Program:
@@ -92,7 +95,7 @@ class Author:
 
     def _step(self, kind: str) -> Step:
         if kind == "fault":
-            inner = self._step(self.dice.choice(("put", "cut", "merge", "merge", "fork", "drop")))
+            inner = self._step(self.dice.choice(_FAULTY))
             return (
                 "fault",
                 self.dice.randint(1, _EFFECTS[inner[0]]),
@@ -150,6 +153,21 @@ class Author:
     def _reopen(self) -> Step:
         return ("reopen",)
 
+    def _optimize(self) -> Step:
+        return "optimize", self._branch()
+
+    def _cleanup(self) -> Step:
+        return "cleanup", self.dice.randint(1, 3)
+
+    def _schema(self) -> Step:
+        """Mostly the same for all branches, in their order, so that they still go together."""
+        everywhere = self.dice.random() < 0.75
+        branch = None if everywhere else self._branch()
+        return "schema", branch, self.dice.choice(("add", "add", "rename", "drop"))
+
+    def _reshape(self) -> Step:
+        return "schema", self._branch(), self.dice.choice(("add", "add", "rename", "drop"))
+
     def _diff(self) -> Step:
         many = len(self.model.commits)
         return "diff", self.dice.randrange(many), self.dice.randrange(many)
@@ -167,7 +185,7 @@ class Author:
         branch = branch or self._branch()
         old = self.model.graph(branch)
         for _ in range(6):
-            found = dict(self._entity(old) for _ in range(self.dice.randint(1, 3)))
+            found = dict(self._entity(old) for _ in range(self.dice.choice((1, 1, 2, 3))))
             if not list(broken(RULES, old, {**old, **found})):
                 break
         return "put", branch, tuple((one, tuple(row.items())) for one, row in found.items())
@@ -179,8 +197,10 @@ class Author:
         if key == PERSON:
             age, nick = dice.choice((None, 1, 2, 3)), dice.choice((None, None, "A", "B"))
             fresh: Row = {"name": own, "age": age, "nick": nick, "score": dice.choice(_SCORES)}
+            fresh = {**fresh, **{name: dice.choice((None, "u", "v")) for name in _COLUMNS}}
             known = graph.get((key, own))
-            name = dice.choice(("age", "nick", "score"))  # of a known one only a single value
+            other = [name for name in known or () if name in _COLUMNS]
+            name = dice.choice(("age", "nick", "score", *other))  # of a known one a single value
             return (key, own), fresh if known is None else {**known, name: fresh[name]}
         if key == TEAM:
             return (key, own), {"title": dice.choice((None, "", "x", "y"))}
@@ -197,7 +217,8 @@ class Author:
         play(self.model, step, f"c{self.count:02d}")
 
 
-_EFFECTS = {"put": 6, "cut": 6, "merge": 9, "fork": 4, "drop": 4}  # about how many each has
+_EFFECTS = {"put": 6, "cut": 6, "merge": 9, "fork": 4, "drop": 4, "schema": 9}  # about as many
+_FAULTY = ("put", "cut", "merge", "merge", "fork", "drop", "reshape")
 _SCORES = (None, 0.0, -0.0, 1.5)
 
 
@@ -214,8 +235,21 @@ class _Player:
         self.made = made
 
     def put(self, branch: str, given: Sequence[Any]) -> str | None:
-        rows = {tuple(one): dict(row) for one, row in given}
+        if branch not in self.model.heads:
+            return None
+        rows = shaped(given, self.model.shape(branch))
         return self._write(branch, lambda old: {**old, **rows})
+
+    def schema(self, branch: str | None, verb: str) -> str | None:
+        if branch is None:
+            for one in sorted(self.model.heads):
+                _Player(self.model, f"{self.made}-{one}").schema(one, verb)
+            return "done"
+        new = reshaped(self.model.shape(branch), verb) if branch in self.model.heads else None
+        if new is None:
+            return None
+        self.model.reshape(branch, self.made, new)
+        return "done"
 
     def cut(self, branch: str, entity: Entity) -> str | None:
         return self._write(branch, lambda old: without(old, tuple(entity), RULES))  # type: ignore[arg-type]
@@ -259,7 +293,39 @@ class _Player:
     def rewrite(self, *_: Any) -> None:
         """Nothing that a reader sees."""
 
-    reopen = diff = at = rewrite
+    reopen = diff = at = optimize = cleanup = rewrite
+
+
+def shaped(given: Sequence[Any], shape: Shape) -> dict[Entity, Row]:
+    """Rows as they are written: with the columns that there are by then, and no others."""
+    found: dict[Entity, Row] = {}
+    for (key, own), row in given:
+        values = dict(row)
+        extra = {name: values.pop(name, None) for name in _COLUMNS}
+        here = {name: extra[name] for name in shape.names} if key == PERSON else {}
+        found[key, own] = {**values, **here}
+    return found
+
+
+def reshaped(shape: Shape, verb: str) -> Shape | None:
+    """What a step of a schema makes of a shape; None when there is nothing to do."""
+    free = [name for name in _COLUMNS if name not in shape.names]
+    if verb == "add":
+        return shape.added(free[0]) if free else None
+    if verb == "drop":
+        return shape.dropped(shape.names[0]) if shape.names else None
+    return shape.renamed(shape.names[0], free[0]) if free and shape.names else None
+
+
+def schema_text(old: Shape, new: Shape) -> str:
+    """The schema of a shape, as it follows from another one."""
+    was = dict(old.columns)
+    lines = []
+    for at, name in new.columns:
+        moved = at in was and was[at] != name
+        origin = f' @rename_from("{was[at]}")' if moved else ""
+        lines.append(f"  {name}: String?{origin}\n")
+    return SCHEMA.replace("  score: F64?\n", "  score: F64?\n" + "".join(lines))
 
 
 def options_of(how: str) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from omnigraph.graph import Graph as Handle
 from tests.model.programs import PERSON, options_of, strategy_of
-from tests.model.versions import Conflict, Entity, Graph, Row, bits
+from tests.model.shapes import Entity, Graph, Row
+from tests.model.versions import Conflict, bits
 
 
 def asked(how: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from tests.model.planted import DEFECTS
 from tests.model.programs import Author, Program, script, shrunk
 from tests.model.running import hits, run
 
-QUICK, FULL = 150, 5000
+QUICK, FULL = 250, 5000
 
 
 def failure(program: Program, *, whole: bool = True) -> BaseException | None:
@@ -36,7 +36,18 @@ def check(seed: int, size: int, *, whole: bool = True) -> None:
 @pytest.mark.parametrize("part", range(4))
 def test_small_programs(part: int) -> None:
     for seed in range(part, QUICK, 4):
-        check(seed, 4 + seed % 5, whole=seed % 8 == 0)
+        check(seed, 4 + seed % 4, whole=seed % 8 == 0)
+
+
+def test_the_quick_comparison_equals_the_whole_one() -> None:
+    for seed in range(3):
+        run(Author(seed).program(11), shadow=True)
+
+
+@pytest.mark.full
+def test_the_quick_comparison_equals_the_whole_one_in_200_histories() -> None:
+    for seed in range(200):
+        run(Author(seed).program(12 + seed % 12), shadow=True)
 
 
 @pytest.mark.full
@@ -68,6 +79,7 @@ EVERYTHING = (
     *("already_up_to_date", "fast_forward", "merged", "conflict", "refused"),
     *("divergent_insert", "divergent_update", "delete_vs_update", "orphan_edge"),
     *("unique_violation", "cardinality_violation", "value_constraint_violation"),
-    *("several bases", "doubtful"),
+    *("several bases", "doubtful", "mismatch", "lost edges"),
     *("put", "cut", "fork", "drop", "rewrite", "reopen", "fault", "diff", "at"),
+    *("schema", "optimize", "cleanup"),
 )

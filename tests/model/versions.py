@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-Entity = tuple[str, str]  # the key of a type, as `node:Person`, and an id
-Row = Mapping[str, Any]
-Graph = Mapping[Entity, Row]
+from tests.model.shapes import Entity, Graph, Row, Shape
+
 Side = Literal["ours", "theirs"]
 Answer = Side | Mapping[str, Any] | None
 
@@ -50,11 +49,12 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Commit:
-    """A graph, and the commits it stands on."""
+    """A graph, the commits it stands on, and the shape of its rows."""
 
     id: str
     parents: tuple[str, ...]
     graph: Graph
+    shape: Shape
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Merge:
     """What a merge does: the graph it makes, or the conflicts; equal edges that both added.
 
     `combined` counts values put together, `bases` the best common ancestors, `doubtful` entities
-    about which these contradict each other.
+    about which these contradict each other, `lost` edges that went with a node which is kept.
     """
 
     outcome: str
@@ -72,6 +72,7 @@ class Merge:
     combined: int = 0
     bases: int = 1
     doubtful: int = 0
+    lost: tuple[Entity, ...] = ()
 
 
 def bits(row: Row | None) -> Any:
@@ -164,20 +165,36 @@ def _miscounted(
 class Versions:
     """Branches and commits; ids of commits are given by whoever made them."""
 
-    def __init__(self, rules: Rules, first: str, graph: Graph) -> None:
+    def __init__(self, rules: Rules, first: str, graph: Graph, extended: str = "") -> None:
         self.rules = rules
-        self.commits = {first: Commit(first, (), graph)}
+        self.commits = {first: Commit(first, (), graph, Shape(extended))}
         self.heads = {"main": first}
 
     def graph(self, branch: str) -> Graph:
         """What a branch shows."""
         return self.commits[self.heads[branch]].graph
 
+    def shape(self, branch: str) -> Shape:
+        """The shape of the rows of a branch."""
+        return self.commits[self.heads[branch]].shape
+
     def commit(self, branch: str, made: str, graph: Graph, merged: str | None = None) -> None:
         """A new head of a branch."""
         parents = (self.heads[branch],) if merged is None else (self.heads[branch], merged)
-        self.commits[made] = Commit(made, parents, graph)
+        self.commits[made] = Commit(made, parents, graph, self.shape(branch))
         self.heads[branch] = made
+
+    def reshape(self, branch: str, made: str, shape: Shape) -> None:
+        """A new head of a branch, whose rows have another shape."""
+        old = self.commits[self.heads[branch]]
+        self.commits[made] = Commit(made, (old.id,), old.shape.fit(old.graph, shape), shape)
+        self.heads[branch] = made
+
+    def row_of(self, commit: str, one: Entity, shape: Shape) -> Row | None:
+        """An entity as a commit has it, in some shape."""
+        known = self.commits[commit]
+        row = known.graph.get(one)
+        return None if row is None else known.shape.fit_row(one, row, shape)
 
     def ancestors(self, commit: str) -> set[str]:
         """A commit and all it stands on."""
@@ -196,14 +213,14 @@ class Versions:
         below = {b for a in shared for b in self.ancestors(a) - {a}}
         return sorted(shared - below)
 
-    def base_of(self, bases: list[str], one: Entity) -> tuple[Row | None, bool]:
+    def base_of(self, bases: list[str], one: Entity, shape: Shape) -> tuple[Row | None, bool]:
         """An entity in the merge of some commits, and whether they contradict each other."""
-        value, doubt = self.commits[bases[0]].graph.get(one), False
+        value, doubt = self.row_of(bases[0], one, shape), False
         below = self.ancestors(bases[0])
         for name in bases[1:]:
             own = self.ancestors(name)
-            base, unsure = self.base_of(self.bases(below, own), one)
-            other = self.commits[name].graph.get(one)
+            base, unsure = self.base_of(self.bases(below, own), one, shape)
+            other = self.row_of(name, one, shape)
             if not same(value, other):
                 changed = not same(base, value), not same(base, other)
                 doubt |= unsure or all(changed)
@@ -224,10 +241,13 @@ class Versions:
         mine, other = self.ancestors(self.heads[target]), self.ancestors(self.heads[source])
         if self.heads[source] in mine:
             return Merge("already_up_to_date", self.graph(target))
+        if not self.shape(source).agrees(self.shape(target)):
+            return Merge("mismatch", self.graph(target))
         bases = self.bases(mine, other)
         if bases == [self.heads[target]]:
             return Merge("fast_forward", self.graph(source))
-        work = _Work(self, bases, self.graph(target), self.graph(source), granularity, collapse)
+        ours, theirs, shape = self.graph(target), self.graph(source), self.shape(target)
+        work = _Work(self, bases, ours, theirs, shape, granularity, collapse)
         return work.settled(strategy)
 
 
@@ -239,6 +259,7 @@ class _Work:
     bases: list[str]
     ours: Graph
     theirs: Graph
+    shape: Shape
     granularity: str
     collapse: bool
     decided: dict[Entity, Answer] = field(default_factory=dict)
@@ -246,7 +267,7 @@ class _Work:
     def __post_init__(self) -> None:
         every = {*self.ours, *self.theirs}
         every |= {one for base in self.bases for one in self.versions.commits[base].graph}
-        found = {one: self.versions.base_of(self.bases, one) for one in sorted(every)}
+        found = {one: self.versions.base_of(self.bases, one, self.shape) for one in sorted(every)}
         self.doubtful = {one for one, (_, doubt) in found.items() if doubt}
         self.base = {
             one: row for one, (row, doubt) in found.items() if row is not None and not doubt
@@ -269,8 +290,19 @@ class _Work:
             if len(self.decided) == before:
                 break
         outcome = "conflict" if conflicts else "merged"
-        many, doubtful = len(self.bases), len(self.doubtful)
-        return Merge(outcome, graph, conflicts, self.parallel, self.combined, many, doubtful)
+        many, doubtful, lost = len(self.bases), len(self.doubtful), tuple(self._lost(graph))
+        return Merge(outcome, graph, conflicts, self.parallel, self.combined, many, doubtful, lost)
+
+    def _lost(self, graph: Graph) -> Iterator[Entity]:
+        """Edges that one side removed with a node, and nobody else, when both nodes are there."""
+        for one, row in self.base.items():
+            ends = ends_of(self.versions.rules, one, row)
+            without_it = [side for side in (self.ours, self.theirs) if one not in side]
+            if not ends or len(without_it) != 1 or one in graph or one in self.decided:
+                continue
+            taken = any(end in self.base and end not in without_it[0] for end in ends)
+            if taken and all(end in graph for end in ends):
+                yield one
 
     def _decide(self, one: Conflict, answer: Answer) -> None:
         if answer is None:
