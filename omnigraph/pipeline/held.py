@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from omnigraph import ids
-from omnigraph.errors import StorageError
+from omnigraph.errors import BranchNotFound, StorageError
 from omnigraph.history import intent as intents
 from omnigraph.history.branches import open_line
 from omnigraph.history.commit import TableEntry
@@ -82,8 +82,20 @@ class Hold:
 
 def hold_of(line: Line, shown: Snapshot, key: str) -> Hold:
     """A lease on what a snapshot shows of one type; nothing is written before a task reads."""
-    intent = _intent(line, shown)
+    intent = _intent(_line_of(shown, line), shown)
     return Hold(place_of(shown.store, {}), intent, shown.tables[key])
+
+
+def _line_of(shown: Snapshot, line: Line | None) -> Line:
+    """The branch that a snapshot is of: who looks may look at a commit of another one."""
+    if line is not None and line.name == shown.branch:
+        return line
+    try:
+        return open_line(shown.store, shown.branch)
+    except BranchNotFound:
+        if line is None:
+            raise
+        return line
 
 
 def _intent(line: Line, shown: Snapshot) -> Intent:
@@ -103,8 +115,7 @@ def holding(shown: Snapshot, line: Line | None = None) -> Iterator[None]:
     store = place_of(shown.store, {}).store()  # a handle that only reads may not even say so
     with ExitStack() as stack:
         try:
-            branch = line or open_line(shown.store, shown.branch)
-            stack.enter_context(held(store, branch, shown))
+            stack.enter_context(held(store, _line_of(shown, line), shown))
         except StorageError as error:
             _log.warning("what is exported is not held, a cleanup may take it: %s", error)
         yield

@@ -117,3 +117,19 @@ def test_a_scan_and_an_export_on_spark_are_held(
     assert made.rows == {"node:A": 4, "node:B": 1}
     assert len(list(rows)) == 3
     assert len(done) == 2
+
+
+def test_a_commit_of_another_branch_is_held(graph: Any) -> None:
+    from omnigraph.pipeline.source import GraphSource
+
+    graph.branches.create("dev")
+    graph.checkout("dev").load([{"type": "A", "data": {"k": "dev"}}], mode="append")
+    columns: Any = [SimpleNamespace(name="k")]
+    commit = graph.checkout("dev").head.id
+    reader = GraphSource({"graph": graph.uri, "type": "A", "at": commit}).reader(columns)
+    reader.tasks = [[one] for some in reader.tasks for one in some]
+    *_, first, last = reader.partitions()
+    names(reader.read(first))
+    graph.checkout("dev").load([{"type": "A", "data": {"k": "y"}}], mode="overwrite")
+    replaced(graph)
+    assert names(reader.read(last)) == ["dev"]

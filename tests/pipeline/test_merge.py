@@ -143,6 +143,6 @@ def test_from_the_shell(spark: Any, graph: Any, capsys: pytest.CaptureFixture[st
     cli([*words, "--dry-run"])
     told = capsys.readouterr()
     assert "--engine spark --strategy" in told.out + told.err
-    assert "n is 99 on 'main', -3 on 'dev', was 3" in told.out + told.err
+    assert "node N '3': divergent_update" in told.out + told.err
     assert cli([*words, "--strategy", "theirs", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["stats"]["updates"] == 20
