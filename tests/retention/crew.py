@@ -1,4 +1,4 @@
-"""Processes that write, read and clean one graph at once, and may be killed anywhere.
+"""Processes that write, read, tend and clean one graph at once, and may be killed anywhere.
 
 Each writes down what it was told, line by line, so that it counts although the process is killed.
 """
@@ -10,9 +10,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 
+from omnigraph.engine.optimize import optimize
 from omnigraph.errors import ClientError, ConcurrentCommit, HistoryReclaimed, StorageError
+from omnigraph.graph import Graph
 from omnigraph.history import intent as intents
 from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
 from omnigraph.history.commit import Commit
@@ -62,7 +65,7 @@ def work(root: str, parts: Sequence[Part], place: str) -> None:
     # Short leases: what a killed process left is settled within seconds.
     intents.LEASE, intents.RENEWAL = LEASE, 0.5
     claim.ABANDONED = timedelta(seconds=2)
-    jobs = {"write": write_on, "read": read_on, "clean": clean_on}
+    jobs = {"write": write_on, "read": read_on, "clean": clean_on, "tend": tend_on}
     threads = [
         threading.Thread(target=jobs[one.job], args=(root, one, place), daemon=True)
         for one in parts
@@ -83,11 +86,13 @@ def _diary(part: Part, place: str) -> Diary:
 
 
 def write_on(root: str, part: Part, place: str) -> None:
-    """Write, branch, tag and delete, so many times."""
+    """Write, branch, tag and delete, so many times, or until it is over."""
     seed, chance, notes = part.seed, random.Random(part.seed), _diary(part, place)
     store = part.store(root)
     attend(open_line(store, "main"))
-    for n in range(part.count):
+    for n in count() if not part.count else range(part.count):
+        if over(place):
+            break
         try:
             _one(store, chance, notes, f"w{seed}-{os.getpid()}-{n}")
         except (ClientError, ConcurrentCommit) as error:
@@ -115,6 +120,8 @@ def _one(store: Store, chance: random.Random, notes: Diary, name: str) -> None:
             made = write(line, append({name: 1}))
             write(line, delete([name]))
             name = ""
+        case 5:  # through the public door, which folds
+            made = Graph(store, line).insert("Person", {"id": name, "n": 1}).commit
         case _:
             made = write(line, append({name: 1}), TABLES[: chance.randrange(1, 4)])
     if made is not None and name:
@@ -179,6 +186,23 @@ def _read_tag(store: Store, name: str) -> None:
         if name in [one.name for one in list_tags(open_store(store.root.uri))]:
             open_tag(open_store(store.root.uri), name)
             raise
+
+
+def tend_on(root: str, part: Part, place: str) -> None:
+    """Put tables together and index them again and again, on every branch."""
+    chance, notes = random.Random(part.seed), _diary(part, place)
+    store = part.store(root)
+    while not over(place):
+        for name in ("main", *chance.sample(list_branches(store), 1)):
+            try:
+                done = optimize(open_line(store, name))
+                notes.note("optimized", name, str(len(done.commits)))
+            except (ClientError, ConcurrentCommit) as error:
+                notes.note("refused", type(error).__name__, str(error).replace("\n", " "))
+            except StorageError as error:
+                if error.effect != "unknown":
+                    notes.note("FAILED", "optimize", str(error).replace("\n", " "))
+        time.sleep(0.05)
 
 
 def clean_on(root: str, part: Part, place: str) -> None:

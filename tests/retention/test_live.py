@@ -1,9 +1,16 @@
-"""Cleanup without grace beside processes that write, branch, tag, read and are killed."""
+"""Cleanup without grace and optimize, beside processes that write, branch, tag and read.
+
+Any of them may be killed at any moment. Whatever was acknowledged is there, whatever is retained
+can be read, a check finds no file missing, and optimize is never starved.
+"""
 
 import multiprocessing
+import os
 import random
-from collections.abc import Sequence
-from dataclasses import replace
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess as Process
@@ -11,28 +18,58 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.engine.tend import MAINTENANCE
+from omnigraph.health.check import check_graph
 from omnigraph.history import intent as intents
 from omnigraph.history.branches import list_branches, open_line
+from omnigraph.history.line import Line
+from omnigraph.history.log import Log
 from omnigraph.history.recover import recover
 from omnigraph.history.retention import claim
 from omnigraph.history.retention.collect import cleanup, preview
 from omnigraph.history.tags import list_tags, open_tag
-from omnigraph.storage.store import open_store
-from tests.retention.crew import POLICY, Part, work
+from omnigraph.storage.store import Store, open_store
+from tests.retention.crew import KEEP, POLICY, Part, work
 from tests.rig.invariants import check_invariants
 from tests.rig.writes import TABLES, append, init_small, read_branch, read_rows, write
 
 _SPAWN = multiprocessing.get_context("spawn")
 Team = Sequence[Part]
+SECONDS = float(os.environ.get("OMNIGRAPH_LIVE_SECONDS", "600"))
 
 
-def play(place: Path, teams: Sequence[Sequence[Part]], again: int = 1) -> list[list[str]]:
-    """Let processes work; one that ended in the midst of it is replaced, `again` and again."""
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How long: until writers have written all they shall, or so many seconds; and how many kills.
+
+    `every` is the time between two kills in the second case, in seconds.
+    """
+
+    again: int = 1
+    seconds: float = 0
+    every: float = 5
+    seed: int = 0
+
+
+def play(place: Path, teams: Sequence[Team], plan: Plan) -> list[list[str]]:
+    """Let processes work; one that ended in the midst of it is replaced."""
     root = str(place / "g")
     line = open_line(init_small(root), "main")
     for n in range(3):
         write(line, append({f"start{n}": n}), TABLES)
     crew = {begin(root, team, place): team for team in teams}
+    if plan.seconds:
+        _for_a_while(root, crew, place, plan)
+    else:
+        _until_written(root, crew, place, plan.again)
+    (place / "over").touch()
+    for child in crew:
+        child.join()
+    lines = [line for one in sorted(place.glob("diary-*")) for line in one.read_text().splitlines()]
+    return [line.split(" ") for line in lines]
+
+
+def _until_written(root: str, crew: dict[Process, Team], place: Path, again: int) -> None:
     while any(team[0].job == "write" for team in crew.values()):
         wait([one.sentinel for one in crew])
         for child in [one for one in crew if not one.is_alive()]:
@@ -41,11 +78,18 @@ def play(place: Path, teams: Sequence[Sequence[Part]], again: int = 1) -> list[l
                 again = max(0, again - 1)
                 after = [replace(one, cut=again and 3 * one.cut) for one in team]
                 crew[begin(root, after, place)] = after
-    (place / "over").touch()
-    for child in crew:
+
+
+def _for_a_while(root: str, crew: dict[Process, Team], place: Path, plan: Plan) -> None:
+    """Kill somebody now and then, in the midst of whatever it does."""
+    chance, end = random.Random(plan.seed), time.monotonic() + plan.seconds
+    while time.monotonic() < end:
+        time.sleep(plan.every * 2 * chance.random())
+        child = chance.choice(list(crew))
+        child.kill()
         child.join()
-    lines = [line for one in sorted(place.glob("diary-*")) for line in one.read_text().splitlines()]
-    return [line.split(" ") for line in lines]
+        team = [replace(one, seed=one.seed + 1000) for one in crew.pop(child)]
+        crew[begin(root, team, place)] = team
 
 
 def begin(root: str, team: Sequence[Part], place: Path) -> Process:
@@ -68,12 +112,38 @@ def judge(place: Path, told: list[list[str]], patch: pytest.MonkeyPatch) -> None
     for word, *facts in told:
         if word == "wrote" and facts[0] in rows:
             assert facts[1] in rows[facts[0]], f"an acknowledged write is lost: {facts}"
-    for tag in list_tags(store):
-        for entry in open_tag(store, tag.name).tables.values():
-            read_rows(store, entry)
+    read_retained(store, lines.values())
     assert preview(store, POLICY).datasets == ()
     assert store.objects.list("__gc") == []
     check_invariants(place / "g")
+    # Edges of these tests have no nodes; everything else must be as it should be.
+    wrong = [one for one in check_graph(store).findings if one.kind != "endpoint"]
+    assert wrong == []
+
+
+def read_retained(store: Store, lines: Iterable[Line]) -> None:
+    """Everything that a cleanup promises to keep can be read."""
+    for line in lines:
+        state = line.refresh().state
+        commits = list(Log(store, state).first_parents(state.head.commit_id))
+        for one in commits[:KEEP]:
+            read_branch(line, one.id)
+    for tag in list_tags(store):
+        for entry in open_tag(store, tag.name).tables.values():
+            read_rows(store, entry)
+
+
+def gaps(place: Path) -> list[int]:
+    """How many commits of others came between two of optimize, on main, the last ones included."""
+    store = open_store(str(place / "g"))
+    state = open_line(store, "main").refresh().state
+    found = [0]
+    for one in Log(store, state).first_parents(state.head.commit_id):
+        if one.actor == MAINTENANCE:
+            found.append(0)
+        else:
+            found[-1] += 1
+    return found
 
 
 def _ids(tables: dict[str, list[tuple[str, int]]]) -> set[str]:
@@ -85,27 +155,49 @@ def counted(told: list[list[str]], word: str) -> int:
 
 
 def crew(count: int, seed: int, cut: int) -> list[Team]:
-    """Four writers in two processes, two readers and a collector in a third."""
+    """Four writers in two processes; two readers, a collector and who tends tables in a third."""
     chance = random.Random(seed)
     writers = [Part("write", seed + n, count) for n in range(4)]
     first = replace(writers[0], cut=chance.randrange(cut // 2, cut))
-    rest = [Part("clean", seed + 9, cut=chance.randrange(cut // 2, cut))]
+    rest = [Part("clean", seed + 9, cut=chance.randrange(cut // 2, cut)), Part("tend", seed + 8)]
     rest += [Part("read", seed + n) for n in (5, 6)]
     return [[first, writers[1]], writers[2:], rest]
 
 
+def everybody(seed: int) -> list[Team]:
+    """Each in a process of its own: four writers, two readers, a collector, who tends tables."""
+    jobs = [*["write"] * 4, *["read"] * 2, "clean", "tend"]
+    return [[Part(job, seed + n)] for n, job in enumerate(jobs)]
+
+
 @pytest.mark.timeout(300)
 def test_a_short_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = play(tmp_path, crew(30, 7, 80))
+    told = play(tmp_path, crew(30, 7, 80), Plan())
     judge(tmp_path, told, monkeypatch)
     assert counted(told, "wrote") > 40
     assert counted(told, "cleaned") > 0
+    assert max(gaps(tmp_path)) <= 100
 
 
 @pytest.mark.full
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("seed", range(10))
 def test_a_long_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    told = play(tmp_path, crew(250, seed * 100, 500), again=8)
+    told = play(tmp_path, crew(250, seed * 100, 500), Plan(again=8))
     judge(tmp_path, told, monkeypatch)
     assert counted(told, "cleaned") > 0
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3000)
+def test_ten_minutes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = play(tmp_path, everybody(11), Plan(seconds=SECONDS))
+    with capsys.disabled():
+        words = Counter(one[0] for one in told)
+        print(f"\n{dict(words)}; commits between two of optimize: {sorted(gaps(tmp_path))[-5:]}")
+    judge(tmp_path, told, monkeypatch)
+    assert counted(told, "cleaned") > 0
+    commits = gaps(tmp_path)
+    assert sum(commits) <= 100 * (len(commits) - 1), "optimize was starved"
