@@ -45,7 +45,7 @@ def history(type_name: str, entity_id: str, limit: int | None, **where: Any) -> 
     if not found and found.complete:
         from omnigraph.errors import EntityNotFound
 
-        raise EntityNotFound(f"there never was a {type_name} '{entity_id}' here")
+        raise EntityNotFound(f"there is no {type_name} '{entity_id}' in this history")
     if settings().json:
         show.document(_document(type_name, entity_id, found))
         return

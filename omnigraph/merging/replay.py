@@ -125,7 +125,7 @@ def _before(shown: Snapshot, mainline: int | None) -> Snapshot:
         raise InputError(
             f"commit {commit.id} changed the schema: only changes of data can be taken back or"
             " made again",
-            reason="a commit of a schema",
+            reason="schema commit",
             hint="apply the schema that you want: `omnigraph schema apply`; data that it dropped is"
             f" readable before it: --snapshot {parent.commit_id}",
         )

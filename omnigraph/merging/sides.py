@@ -227,8 +227,7 @@ class Sides:
 
 def ids_of(one: TableChanges) -> pa.Array:
     """The ids of all entities that changed."""
-    parts = (one.inserted["id"], one.after["id"], one.deleted["id"])
-    return pa.concat_arrays([part.combine_chunks() for part in parts])
+    return one.ids
 
 
 def row_of(table: pa.Table, entity: str) -> pa.Table | None:
