@@ -23,14 +23,15 @@ ONE = 'match { $p: Person { name: "p0" } } return { $p.age as age }'
 AGES = (1, 100, 1_000, 10_000)
 
 
-def median(action: Callable[[], Any], times: int = 9) -> float:
-    """Milliseconds."""
-    took = []
+def medians(*actions: Callable[[], Any], times: int = 25) -> list[float]:
+    """Milliseconds of each, taken in turns, so that all meet the same machine."""
+    took: list[list[float]] = [[] for _ in actions]
     for _ in range(times):
-        start = time.perf_counter()
-        action()
-        took.append(time.perf_counter() - start)
-    return statistics.median(took) * 1000
+        for one, held in zip(actions, took, strict=True):
+            start = time.perf_counter()
+            one()
+            held.append(time.perf_counter() - start)
+    return [statistics.median(held) * 1000 for held in took]
 
 
 def opened(uri: str, text: str) -> Callable[[], Any]:
@@ -40,9 +41,7 @@ def opened(uri: str, text: str) -> Callable[[], Any]:
 
 def scanned(graph: Graph) -> Callable[[], Any]:
     """The whole table, opened and read below the engine and its caches."""
-    table = graph.table("Person")
-    read: Callable[[], Any] = table.to_table
-    return read
+    return lambda: graph.table("Person").to_table()
 
 
 def row(title: str, graph: Graph, fresh: Graph, effects: str) -> None:
@@ -52,10 +51,8 @@ def row(title: str, graph: Graph, fresh: Graph, effects: str) -> None:
     version = graph.snapshot.tables["node:Person"].lance_version
     manifest = next(folder.rglob(f"_versions/d{version}.manifest")).stat().st_size
     fragments = len(graph.table("Person").get_fragments())
-    pairs = [
-        (median(make(graph)), median(make(fresh)))
-        for make in (scanned, lambda one: opened(one.uri, ONE), lambda one: opened(one.uri, ALL))
-    ]
+    asked = (scanned, lambda one: opened(one.uri, ONE), lambda one: opened(one.uri, ALL))
+    pairs = [medians(make(graph), make(fresh)) for make in asked]
     told = "".join(f"{one:9.1f}{one / other:6.2f}x" for one, other in pairs)
     print(
         f"{title:<26}{size / 1e6:9.2f}{manifest:10,}{fragments:6}  {effects:<22}{told}", flush=True

@@ -1,8 +1,8 @@
 """What a small write does for its table on the way: fold the tail, and index what was folded.
 
-Owns when that is due. Single inserts leave fragments of one row; eight of them become one, two like
-that become one, and so on, so that a table of any age has few and no row moves more than some
-fifteen times. A write can always do without, and what is larger than a write should carry is left
+Owns when that is due. Single inserts leave fragments of one row; four of them become one, together
+with whatever is before them and not much larger, so that a table of any age has few and a row moves
+some ten times. A write can always do without, and what is larger than a write should carry is left
 to `optimize`.
 """
 
@@ -17,7 +17,8 @@ from .index import extended
 from .store import Store
 from .table import Staged, Table
 
-FEWEST = 8  # fragments that are worth a fold
+FEWEST = 4  # fragments that are worth a fold
+LARGER = 4  # times what is folded: so large may a fragment be that goes in with it
 LARGEST = 1 << 16  # rows; such a fragment, or one of so many bytes, is folded no more
 HEAVIEST = 16 << 20
 INDEXED = 512  # rows of a fragment that is worth an index
@@ -61,19 +62,18 @@ def _indexed(
 def due_of(sizes: Sequence[int]) -> int:
     """How many fragments at the end should become one, given their rows; 0 is none.
 
-    They are at least eight of which none outweighs the others together, so that every row comes
-    into one of twice its size; then all before them that weigh no more than what is there, up to
-    twice `LARGEST` rows.
+    They are at least four of which none outweighs the others together; then all before them that
+    are at most `LARGER` times what is there, up to twice `LARGEST` rows.
 
-    >>> due_of([1] * 7), due_of([1] * 8), due_of([16, 1, 1, 1, 1, 1, 1, 1])
-    (0, 8, 0)
-    >>> due_of([64, 8, 1, 1, 1, 1, 1, 1, 1, 1]), due_of([16, 8, 1, 1, 1, 1, 1, 1, 1, 1])
-    (9, 10)
+    >>> due_of([1] * 3), due_of([1] * 4), due_of([8, 1, 1, 1])
+    (0, 4, 0)
+    >>> due_of([64, 8, 1, 1, 1, 1]), due_of([32, 8, 1, 1, 1, 1])
+    (5, 6)
     """
     total = most = count = 0
     due = False
     for size in reversed(sizes):
-        if (due and size > total) or total + size > 2 * LARGEST:
+        if (due and size > LARGER * total) or total + size > 2 * LARGEST:
             break
         total, most, count = total + size, max(most, size), count + 1
         due = due or (count >= FEWEST and 2 * most <= total)

@@ -12,6 +12,7 @@ from tests.rig.plugin import S3
 from tests.rig.proxy import requests_of
 from tests.schema_apply.test_races import elsewhere
 
+SOME = 8
 SCHEMA = "node Note { text: String }\nnode User { login: String @key }"
 
 
@@ -41,6 +42,33 @@ def test_a_fold_costs_what_the_list_says(s3: S3) -> None:
     with fixed():
         lines = asked(s3, (4, 20))
     assert lines == golden("fold.txt", lines)
+
+
+def cold_inserts(s3: S3, ages: tuple[int, ...]) -> list[str]:
+    """What a keyed insert asks for from a handle that knows nothing, at each age."""
+    graph, lines, held = open_cold(s3.url, read_only=False), [], 0
+    for age in ages:
+        for n in range(held, age):
+            graph.insert("User", {"login": f"u{n}"})
+        worst: Counter[str] = Counter()
+        for n in range(SOME):  # some fold, some do not
+            cold = elsewhere(graph)
+            with requests_of(s3.proxy) as made:
+                cold.insert("User", {"login": f"cold{age}-{n}"})
+            worst |= made.counts
+        graph.refresh()
+        held = age
+        lines.append(f"at {age:,}: at most {spoken(worst, METHODS)}")
+    return lines
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+def test_a_cold_insert_is_bounded_at_any_age(s3: S3) -> None:
+    omnigraph.init(s3.url, SCHEMA)
+    with fixed():
+        lines = cold_inserts(s3, (10, 100, 1_000, 10_000))
+    assert lines == golden("fold-cold.txt", lines)
 
 
 @pytest.mark.full
