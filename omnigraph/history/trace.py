@@ -1,12 +1,13 @@
 """One entity through the history: its versions, and which commit gave each value.
 
 Owns the walk over the graph of commits. A version belongs to the commit that made it, on whatever
-branch; a merge that only brought it along made nothing. Each content of the table is asked once,
-for one row; commits that did not touch the table cost nothing.
+branch; a merge that only brought it along made nothing, one that decided between two sides did.
+Each content of the table is asked once, for one row; commits that did not touch the table cost
+nothing.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from omnigraph.storage.equality import same_values
 from omnigraph.storage.find import find
 from omnigraph.storage.table import Table, open_table
 
+from .bases import best_bases
 from .commit import Commit, TableEntry
 from .diff import fitted, matched
 from .entities import EntityChange, Op
@@ -158,10 +160,20 @@ class Trace:
         return (one and one.content_id) != (other and other.content_id)
 
     def _change(self, commit: Commit) -> EntityChange | None:
-        """What a commit made of the entity, unless one of its parents had it so."""
+        """What a commit made of the entity, unless one of its parents had it so.
+
+        A merge made something of it, too, when it took the state of one side against the other's.
+        """
         after = self._row(commit.id)
         changes = [self._against(parent, after) for parent in commit.parents or ("",)]
-        return changes[0] if all(one is not None for one in changes) else None
+        made = all(one is not None for one in changes)
+        return changes[0] if made or (changes[0] is not None and self._decided(commit)) else None
+
+    def _decided(self, merge: Commit) -> bool:
+        """Whether the first parent of a merge had changed the entity since both went apart."""
+        ours, theirs = (replace(self._shown, commit_id=one) for one in merge.parents)
+        mine = self._row(ours.commit_id)
+        return all(self._against(base, mine) is not None for base in best_bases(ours, theirs)[0])
 
     def _against(self, parent: str, after: _Row | None) -> EntityChange | None:
         before = self._row(parent)

@@ -222,7 +222,10 @@ def test_an_entity_tells_its_past_and_who_gave_its_values(omnigraph: Program, gr
     ]
     told = json.loads(omnigraph("blame", "Person", "ada", "--uri", graph, "--json").out)
     assert (told["properties"][0]["property"], told["properties"][0]["value"]) == ("age", 7)
-    for verb, said in (("history", "no Person 'eve' in this history"), ("blame", "no Person 'eve'")):
+    for verb, said in (
+        ("history", "no Person 'eve' in this history"),
+        ("blame", "no Person 'eve'"),
+    ):
         ended = omnigraph(verb, "Person", "eve", "--uri", graph)
         assert (ended.code, said in ended.err) == (1, True)
     assert omnigraph("blame", "Ghost", "eve", "--uri", graph).code == 1

@@ -91,6 +91,24 @@ def test_a_merge_of_properties_is_a_version_of_its_own(graph: Graph) -> None:
     assert (found["score"].actor, found["city"].actor) == ("eve", "fay")
 
 
+@pytest.mark.parametrize("gone", [False, True], ids=["changed", "deleted"])
+def test_a_merge_that_decided_against_a_branch_is_a_version(graph: Graph, gone: bool) -> None:
+    side = graph.branches.create("side")
+    side.update("Person", where="name = 'ada'", set={"score": 0.5}, message="scored")
+    if gone:
+        graph.delete("Person", where="name = 'ada'", message="gone")
+    else:
+        graph.update("Person", where="name = 'ada'", set={"score": 0.7}, message="gone")
+    graph.merge("side", strategy="theirs", message="theirs")
+    newest, *others = told(graph.history("Person", "ada", limit=3))
+    assert newest == (("theirs", "insert", ()) if gone else ("theirs", "update", ("score",)))
+    assert [one[0] for one in others] == ["gone", "scored"]
+    assert graph.history("Person", "bob")[0].commit.message == "older"
+    blamed = graph.blame("Person", "ada")["score"].commit
+    assert blamed is not None
+    assert blamed.message == "scored"
+
+
 def test_edges_have_a_past_too(empty: Graph) -> None:
     empty.insert("Person", {"name": "ada"}, {"name": "bob"})
     made = empty.connect_nodes("Knows", [("ada", "bob", {"since": 1})], message="met")
