@@ -110,15 +110,15 @@ class Keeping(Writing):
 
     def pending_indices(self) -> list[tuple[str, str, str]]:
         """Indexes that the schema asks for and that are not built: (table, property, reason)."""
+        from omnigraph.engine.tend import pending
         from omnigraph.rules.check import type_named
-        from omnigraph.rules.indexed import pending_indexes
 
         shown = self._newest()
         catalog = shown.schema.ir.catalog
         return [
             (key, name, reason)
             for key in sorted(shown.tables)
-            for name, reason in pending_indexes(type_named(catalog, key))
+            for name, reason in pending(shown.table(key), type_named(catalog, key))
         ]
 
     @contextmanager

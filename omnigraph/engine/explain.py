@@ -21,6 +21,7 @@ from omnigraph.values.coerce import Mode
 from .context import Context, Measured
 from .estimate import estimate
 from .limits import Limits
+from .nearest import index_of
 from .neighbours import may_probe
 from .physical import Alone, FoldScan, Forget, KeyScan, Linked, Reach, Weigh
 from .run import bind, execute, start
@@ -109,7 +110,7 @@ def _lines(context: Context, what: plan.ReadPlan) -> Iterator[Line]:
         text = _text(operator) + _index_text(context, operator)
         lines.append(Line(depth, text, round(rows), seen))
     yield from lines
-    yield from (Line(0, text, round(rows)) for text in _tail(what))
+    yield from (Line(0, text, round(rows)) for text in _tail(context, what))
 
 
 def _flat(operators: Sequence[Any], depth: int) -> Iterator[tuple[int, Any]]:
@@ -163,15 +164,27 @@ def _asked(context: Context, operator: Any) -> Iterator[tuple[Any, Any]]:
                 yield context.table(f"edge:{step.edge_type}"), pc.field(name).isin(["any"])
 
 
-def _tail(what: plan.ReadPlan) -> Iterator[str]:
+def _tail(context: Context, what: plan.ReadPlan) -> Iterator[str]:
     if what.ranking is not None:
-        yield f"rank by {value_text(what.ranking)}"
+        yield f"rank by {value_text(what.ranking)}{_ranking_text(context, what)}"
     yield "group" if what.aggregated else "return"
     if what.order:
         yield "order by " + ", ".join(value_text(one.value) for one in what.order)
     for word, value in (("offset", what.offset), ("limit", what.limit)):
         if value is not None:
             yield f"{word} {value_text(value)}"
+
+
+def _ranking_text(context: Context, what: plan.ReadPlan) -> str:
+    """Which index proposes the nearest nodes of a scan."""
+    ranking = what.ranking
+    if not isinstance(ranking, plan.Nearest) or what.aggregated or what.distinct:
+        return ""
+    scans = (one for one in what.operators if isinstance(one, plan.NodeScan))
+    own = [one for one in scans if one.variable == ranking.field.variable]
+    types = [f"node:{name}" for one in own for name in one.implementers or (one.type_name,)]
+    name = index_of(context, ranking, types) if types else None
+    return f" (index {name})" if name is not None else ""
 
 
 def _cells(line: Line, measured: bool) -> list[str]:

@@ -20,7 +20,7 @@ from omnigraph.history.publish import publish
 from omnigraph.history.schemas import read_schema
 from omnigraph.history.upkeep import FIRST, in_smaller_bites
 from omnigraph.rules.check import type_named
-from omnigraph.rules.indexed import indexed_columns, pending_indexes
+from omnigraph.rules.indexed import every_index
 from omnigraph.storage.compact import plan_rewrite, rewritten, stage_rewrite, task_bytes
 from omnigraph.storage.failures import reported
 from omnigraph.storage.fragments import bytes_of, fragment_ids
@@ -28,7 +28,7 @@ from omnigraph.storage.hands import Hands, Here
 from omnigraph.storage.index import Builds, created, plan_indexes
 from omnigraph.storage.table import Staged, Table, commit, open_table
 
-from .tend import MAINTENANCE, ensure_indices
+from .tend import MAINTENANCE, ensure_indices, pending
 
 _DELETED = 0.1  # the share of deleted rows from which a fragment is written anew
 
@@ -183,7 +183,7 @@ def _built(
 
 def _columns(txn: WriteTxn, key: str) -> dict[str, str]:
     catalog = read_schema(txn.store, txn.base.state.schema).ir.catalog
-    return indexed_columns(type_named(catalog, key))
+    return every_index(type_named(catalog, key))
 
 
 def _plan(run: _Run, txn: WriteTxn, limit: int | None) -> PublishPlan | None:
@@ -237,12 +237,12 @@ def _was_beaten(run: _Run, first: Commit | None) -> bool:
 
 def _row(run: _Run, base: WriteTxn, key: str, commits: Iterable[Commit]) -> TableUpkeep:
     landed = [one.tables[key] for one in commits if one.tables.get(key) is not None]
-    catalog = read_schema(base.store, base.base.state.schema).ir.catalog
-    pending = tuple(pending_indexes(type_named(catalog, key)))
+    one = type_named(read_schema(base.store, base.base.state.schema).ir.catalog, key)
     if not landed or landed[-1] is None:
-        return TableUpkeep(key, pending_indexes=pending)
+        return TableUpkeep(key, pending_indexes=tuple(pending(base.table(key), one)))
     entry = base.base.state.tables[key]
-    before = set(fragment_ids(base.table(key)))
-    after = set(fragment_ids(open_table(run.line.store, entry.location, landed[-1].lance_version)))
+    table = open_table(run.line.store, entry.location, landed[-1].lance_version)
+    before, after = set(fragment_ids(base.table(key))), set(fragment_ids(table))
     removed, added = len(before - after), len(after - before)
-    return TableUpkeep(key, removed, added, committed=True, pending_indexes=pending)
+    waits = tuple(pending(table, one))
+    return TableUpkeep(key, removed, added, committed=True, pending_indexes=waits)

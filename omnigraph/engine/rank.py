@@ -13,6 +13,7 @@ from omnigraph.lang.query import plan
 from .codes import Codes
 from .context import Context
 from .fuse import arm_ranks
+from .nearest import narrowed
 from .order import Key
 from .rows import Ids, Rows
 from .search import Scores, as_column, best_first, scores_of
@@ -45,8 +46,10 @@ def has_scores(what: plan.ReadPlan) -> bool:
     return what.ranking is not None or any(isinstance(c.value, plan.Score) for c in what.columns)
 
 
-def score(context: Context, rows: Rows, what: plan.ReadPlan) -> Scored:
-    """The rows that the ranking of a plan keeps, with all scores."""
+def score(context: Context, rows: Rows, what: plan.ReadPlan, most: int | None = None) -> Scored:
+    """The rows that the ranking of a plan keeps, with all scores; only the `most` best matter."""
+    if isinstance(what.ranking, plan.Nearest) and most is not None and not _fuses(what):
+        rows = narrowed(context, rows, what.ranking, most)
     wanted = [one.value.ranking for one in what.columns if isinstance(one.value, plan.Score)]
     wanted += [what.ranking] if what.ranking is not None else []
     scores = {ranking: scores_of(context, rows, ranking) for ranking in dict.fromkeys(wanted)}
@@ -55,6 +58,12 @@ def score(context: Context, rows: Rows, what: plan.ReadPlan) -> Scored:
     kept = np.flatnonzero(~np.isnan(scores[what.ranking]))
     left = {ranking: one[kept] for ranking, one in scores.items()}
     return Scored(context, rows.take(kept), left)
+
+
+def _fuses(what: plan.ReadPlan) -> bool:
+    """Whether a column shows ranks, which all rows together decide."""
+    scores = (one.value for one in what.columns if isinstance(one.value, plan.Score))
+    return any(isinstance(one.ranking, plan.Fuse) for one in scores)
 
 
 def _by_number(numbers: Scores | Ids) -> Key:

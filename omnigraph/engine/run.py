@@ -157,7 +157,7 @@ def plain(
     context: Context, rows: Rows, what: plan.ReadPlan, most: int | None, offset: int
 ) -> pa.Table:
     """The rows of a query that does not group, in order, as result columns."""
-    scored = score(context, rows, what) if has_scores(what) else None
+    scored = score(context, rows, what, most) if has_scores(what) else None
     keys: list[Key] = []
     if scored is not None:
         rows, keys = scored.rows, scored.keys(what.ranking)

@@ -1,7 +1,8 @@
-"""Rankings without an index: `bm25` and `nearest`, exact and in the order of scores.
+"""Rankings: the scores of `bm25` and `nearest`, exact, from the stored values.
 
-Scores are computed once per entity. The statistics of `bm25` are those of all nodes of the type in
-the snapshot, so that a score does not depend on what else a query asks for.
+Scores are computed once per entity; which entities need one is decided in `nearest.py`. The
+statistics of `bm25` are those of all nodes of the type in the snapshot, so that a score does not
+depend on what else a query asks for.
 """
 
 from collections.abc import Sequence
@@ -52,7 +53,7 @@ def entity_scores(context: Context, binding: Binding, ranking: plan.Bm25 | plan.
     if isinstance(ranking, plan.Bm25):
         return bm25(context, binding, ranking.field.name, query)
     column = fetch(context, binding, [ranking.field.name])[0]
-    metric = _metric(context, binding.types, ranking.field.name)
+    metric = metric_of(context, binding.types, ranking.field.name)
     return distances(column, _vector(context, ranking, query), metric)
 
 
@@ -139,7 +140,7 @@ def _analysed(context: Context, key: str, name: str) -> _Corpus:
     return corpus
 
 
-def distances(vectors: pa.Array, query: Sequence[float], metric: str = "cosine") -> Scores:
+def distances(vectors: pa.Array, query: Sequence[float] | Scores, metric: str = "cosine") -> Scores:
     """The distance of each vector from a point; NaN where there is none.
 
     A vector of length zero points nowhere: its cosine to everything is 0, its distance 1.
@@ -176,7 +177,7 @@ def _dot(held: Any, point: Any) -> Any:
 _METRICS = {"cosine": _cosine, "l2": _euclidean, "dot": _dot}
 
 
-def _metric(context: Context, types: Sequence[str], name: str) -> str:
+def metric_of(context: Context, types: Sequence[str], name: str) -> str:
     """The metric of the index on a property, cosine when none is declared."""
     found = {
         dict(one.options).get("metric", "cosine")
@@ -189,11 +190,25 @@ def _metric(context: Context, types: Sequence[str], name: str) -> str:
     return found.pop() if found else "cosine"
 
 
+def point_of(context: Context, ranking: plan.Nearest) -> Scores | None:
+    """The point that a ranking measures from, if it is given."""
+    query = context.constant(ranking.query)
+    return None if query is None else np.asarray(_vector(context, ranking, query), np.float64)
+
+
 def _vector(context: Context, ranking: plan.Nearest, query: Any) -> Sequence[float]:
     """The point to measure from; a text is embedded, once per query."""
     if not isinstance(query, str):
         found: Sequence[float] = query
         return found
+    known = ("embedded", query, ranking.field.type.vector_dim, ranking.model)
+    if known not in context.ways:
+        context.ways[known] = _embedded(context, ranking, query)
+    embedded: Sequence[float] = context.ways[known]
+    return embedded
+
+
+def _embedded(context: Context, ranking: plan.Nearest, query: str) -> Sequence[float]:
     if context.embed is None:
         raise EmbeddingError(
             f"`nearest` with a text needs an embedding provider for '{ranking.field.name}'",

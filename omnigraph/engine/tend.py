@@ -12,12 +12,13 @@ from omnigraph.history.line import Line
 from omnigraph.history.plan import PublishPlan, Signature, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.history.schemas import read_schema
+from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.rules.check import type_named
-from omnigraph.rules.indexed import indexed_columns
+from omnigraph.rules.indexed import every_index, pending_indexes, vector_columns
 from omnigraph.storage.failures import reported
-from omnigraph.storage.index import stage_indexes
+from omnigraph.storage.index import stage_indexes, why_waiting
 from omnigraph.storage.lost_index import lost_segments
-from omnigraph.storage.table import Staged, replays
+from omnigraph.storage.table import Staged, Table, replays
 
 MAINTENANCE = "omnigraph:maintenance"
 
@@ -46,6 +47,12 @@ def ensure_indices(
     return publish(line, prepare, replace(signature, actor=signature.actor or MAINTENANCE))
 
 
+def pending(table: Table, one: Node | Edge) -> list[tuple[str, str]]:
+    """The indexes that the schema asks for and that are not built: (property, reason)."""
+    waits = ((name, why_waiting(table, name, kind)) for name, kind in vector_columns(one).items())
+    return pending_indexes(one) + [(name, why) for name, why in waits if why is not None]
+
+
 def _stage(
     txn: WriteTxn, made: Mapping[str, Staged], types: Collection[str] | None
 ) -> dict[str, Staged]:
@@ -58,7 +65,7 @@ def _stage(
         table, before = txn.table(key), made.get(key)
         keep = before is not None and replays(before, table)
         lost = not keep and bool(lost_segments(txn.store, table))
-        columns = indexed_columns(one)
+        columns = every_index(one)
         staged = before if keep else stage_indexes(txn.store, table, columns, anew=lost)
         if staged is not None:
             found[key] = staged

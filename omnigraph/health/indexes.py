@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import StorageError
 from omnigraph.storage.find import read_indexed, read_unindexed
-from omnigraph.storage.index import covered
+from omnigraph.storage.index import kinds_of
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.substrait import constants
 from omnigraph.storage.table import Table
+from omnigraph.storage.vectors import is_vector_kind
 
 from .finding import Finding
 
@@ -25,7 +26,9 @@ REBUILD = "answers may be wrong until it is built anew: `omnigraph cleanup --era
 
 def check_indexes(table: Table, key: str) -> Iterator[Finding]:
     """Every index of a table that can be asked for equal values."""
-    for column in sorted(covered(table)):
+    for column, kind in sorted(kinds_of(table).items()):
+        if is_vector_kind(kind):
+            continue
         reason = _wrong(table, column)
         if reason is not None:
             text = f"the index of {column} {reason}"

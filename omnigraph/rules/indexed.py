@@ -1,4 +1,7 @@
-"""Which columns of a type get an index, of which kind, by what the schema says. Builds none."""
+"""Which columns of a type get an index, of which kind, by what the schema says. Builds none.
+
+Indexes of vectors stand apart: they may have to wait until there is something to build them from.
+"""
 
 from collections.abc import Iterator
 
@@ -24,13 +27,26 @@ def indexed_columns(one: Node | Edge) -> dict[str, str]:
     return found
 
 
+def vector_columns(one: Node | Edge) -> dict[str, str]:
+    """The vectors of a type that get an index, and its kind, which names the metric."""
+    rules = (rule for rule in one.constraints if isinstance(rule, Index) and len(rule.columns) == 1)
+    found = {rule.columns[0]: dict(rule.options).get("metric", "cosine") for rule in rules}
+    return {
+        name: f"IVF_{metric.upper()}" for name, metric in found.items() if _is_vector(one, name)
+    }
+
+
+def every_index(one: Node | Edge) -> dict[str, str]:
+    """All columns of a type that get an index, and its kind."""
+    return indexed_columns(one) | vector_columns(one)
+
+
 def pending_indexes(one: Node | Edge) -> list[tuple[str, str]]:
     """The indexes that the schema asks for and that are not built: (property, reason)."""
     built = indexed_columns(one)
     found = [
-        (name, f"{kind} needs no index yet: every search reads all rows, and is exact")
-        for kind in ("fulltext", "vector")
-        for rule in _of_kind(one, kind)
+        (name, "fulltext needs no index yet: every search reads all rows, and is exact")
+        for rule in _of_kind(one, "fulltext")
         for name in rule.columns
     ]
     taken = "ngram: the column has an index for equal values, and storage uses one per column"
@@ -45,6 +61,11 @@ def _of_kind(one: Node | Edge, kind: str) -> Iterator[Index]:
 
 def _kind(rule: Index) -> str:
     return dict(rule.options).get("kind", "btree")
+
+
+def _is_vector(one: Node | Edge, name: str) -> bool:
+    prop = one.property(name)
+    return prop is not None and prop.type.is_vector
 
 
 def _is_single(one: Node | Edge, name: str) -> bool:

@@ -1,8 +1,9 @@
 """Indexes of single columns: which are there, what they cover, more of them as a staged change.
 
-BTREE for equality, ranges and prefixes, NGRAM for parts of texts; storage uses one per column. An
-index is a set of segments, each over some fragments; what none covers is scanned, so an answer
-never depends on coverage. Segments are built for whole fragments and never edited.
+BTREE for equality, ranges and prefixes, NGRAM for parts of texts, IVF for nearness; storage uses
+one per column. An index is a set of segments, each over some fragments; what none covers is
+scanned, so an answer never depends on coverage. Segments are built for whole fragments and never
+edited.
 """
 
 import re
@@ -14,8 +15,10 @@ from typing import Any
 from lance import LanceOperation
 from lance.dataset import Index
 
+from .fragments import fragment_ids
 from .store import Store
 from .table import Staged, Table, field_digest, index_segments, mark_of
+from .vectors import METRICS, UNFIT, first_fit, is_vector_kind, look_at, partitions_of
 
 _SEGMENTS = 8  # of one index; then they become one
 _PARTS = 4  # segments that are built at once
@@ -33,7 +36,7 @@ def covered(table: Table) -> dict[str, frozenset[int]]:
 
 def kinds_of(table: Table) -> dict[str, str]:
     """The kind of the index of each column that has one."""
-    return {one.field_names[0]: _KINDS[one.index_type] for one in _indexes(table)}
+    return {one.field_names[0]: _kind(one) for one in _indexes(table)}
 
 
 def used_by(table: Table, where: Any) -> list[str]:
@@ -44,7 +47,15 @@ def used_by(table: Table, where: Any) -> list[str]:
 
 def _indexes(table: Table) -> list[Any]:
     every = table.dataset.describe_indices()
-    return [one for one in every if one.index_type in _KINDS and len(one.field_names) == 1]
+    return [one for one in every if _kind(one) and len(one.field_names) == 1]
+
+
+def _kind(index: Any) -> str:
+    """The kind of an index, none for one that is not ours; the metric of vectors is in its name."""
+    if index.index_type != "IVF_FLAT":
+        return _KINDS.get(index.index_type, "")
+    found = re.search(r"_(ivf_(?:cosine|l2|dot))(?:_\d+)?$", index.name)
+    return found[1].upper() if found else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +66,7 @@ class Build:
     kind: str
     name: str
     fragments: tuple[int, ...]
+    partitions: int = 0  # of an index of vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +107,35 @@ def plan_indexes(
         empty = [one for one in segments if sizes.keys().isdisjoint(one.fragment_ids)]
         together = other or len(segments) - len(empty) >= _SEGMENTS
         chosen, name = list(sizes) if together else left, _name(table, column, kind)
-        parts = _parts(chosen, sizes, part_rows if kind == "BTREE" else None)
-        new += [Build(column, kind, name, tuple(one)) for one in parts]
-        old += segments if together else empty
+        if is_vector_kind(kind):
+            made = _of_vectors(table, column, kind, name, chosen)
+        else:
+            parts = _parts(chosen, sizes, part_rows if kind == "BTREE" else None)
+            made = [Build(column, kind, name, tuple(one)) for one in parts]
+        new += made
+        old += (segments if together else empty) if made else []
     return Builds(tuple(new), tuple(old))
+
+
+def why_waiting(table: Table, column: str, kind: str) -> str | None:
+    """Why rows are outside of an index of vectors although it was built; None when none is."""
+    present, held = fragment_ids(table), covered(table).get(column, frozenset())
+    left = [one for one in present if one not in held]
+    fit = first_fit(table, column, kind, left)
+    if fit is None:
+        return None if held else "there is no vector yet to build it from"
+    return None if fit else UNFIT
+
+
+def _of_vectors(
+    table: Table, column: str, kind: str, name: str, fragments: Sequence[int]
+) -> list[Build]:
+    """The segment over those of the fragments that it can hold; none while there is no vector."""
+    seen = look_at(table, column, kind, fragments)
+    if not seen.count:
+        return []
+    partitions = partitions_of(seen.count, table.schema.field(column).type.list_size)
+    return [Build(column, kind, name, seen.fit, partitions)]
 
 
 def _parts(
@@ -156,13 +193,16 @@ def created(table: Table, new: Sequence[Index], old: Sequence[Index]) -> Staged:
 
 def build(store: Store, table: Table, one: Build) -> Index:
     """Write a segment. No version names it yet; it may travel to another process."""
+    vectors = is_vector_kind(one.kind)
+    how = {"metric": METRICS[one.kind], "num_partitions": one.partitions} if vectors else {}
     action = partial(
         table.dataset.create_index_uncommitted,
         one.column,
-        one.kind,
+        "IVF_FLAT" if vectors else one.kind,
         name=one.name,
         fragment_ids=list(one.fragments),
         replace=True,
+        **how,
     )
     made: Index = store.effects.run("index", table.location, action)
     return made
@@ -171,7 +211,7 @@ def build(store: Store, table: Table, one: Build) -> Index:
 def _name(table: Table, column: str, kind: str) -> str:
     """What the index of a column is called; one of a column with another name now keeps its own."""
     same = (one for one in _indexes(table) if one.field_names == [column])
-    own = next((one.name for one in same if _KINDS[one.index_type] == kind), None)
+    own = next((one.name for one in same if _kind(one) == kind), None)
     taken = {one.name for one in table.dataset.describe_indices()}
     plain = f"{column}_{kind.lower()}"
     number = next(f.id() for f in table.dataset.lance_schema.fields() if f.name() == column)

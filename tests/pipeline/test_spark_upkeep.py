@@ -22,7 +22,7 @@ from tests.rig.invariants import check_invariants
 from tests.schema_apply.test_races import before_effect, elsewhere
 
 SCHEMA = """
-node P { k: String @key  n: I64? @index  w: String?  @index(w, kind=ngram) }
+node P { k: String @key  n: I64? @index  w: String?  v: Vector(2)? @index  @index(w, kind=ngram) }
 node Doc { k: String @key  b: Blob? }
 node Empty { k: String @key }
 edge E: P -> P { x: I64? }
@@ -42,6 +42,7 @@ def grown(place: Path, seed: int) -> Graph:
     for n in range(4):
         keys = range(5 * n, 5 * n + 5)
         rows = [{"k": f"k{k}", "n": chance.randrange(9), "w": f"word{k % 3}"} for k in keys]
+        rows = [one | {"v": [chance.random(), 1.0]} for one in rows]
         graph.load({"P": rows}, mode="append")
         graph.connect_nodes("E", [(f"k{5 * n}", f"k{chance.randrange(5 * n, 5 * n + 5)}")])
         graph.insert("Doc", {"k": f"d{n}", "b": bytes([n]) * 10})
@@ -60,6 +61,7 @@ def content(graph: Graph) -> dict[str, Any]:
     asked = [
         "match { $p: P  $p.n = -1 } return { $p.k as k } order { $p.k }",
         'match { $p: P  $p.w contains "word1" } return { $p.k as k } order { $p.k }',
+        "match { $p: P } return { $p.k as k } order { nearest($p.v, [1.0, 0.5]) } limit 3",
         "match { $p: P  $p e $q } return { $p.k as a, $q.k as b } order { $p.k, $q.k }",
     ]
     answers = [[dict(one) for one in graph.query(text)] for text in asked]
