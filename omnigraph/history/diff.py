@@ -22,6 +22,7 @@ from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table, open_table
 
 from .entities import TableChanges
+from .gone import told_when_gone
 from .log import Log
 from .snapshot import Snapshot
 from .stretches import Stretch, stretches
@@ -77,6 +78,18 @@ def diff_table(
     `ChangeSchemaBoundary`; with `fit` the old rows are given the new columns instead, with these
     values where they had none.
     """
+    with told_when_gone(old), told_when_gone(new):
+        return _diff_table(old, new, key, whole=whole, fit=fit)
+
+
+def _diff_table(
+    old: Snapshot,
+    new: Snapshot,
+    key: str,
+    *,
+    whole: bool,
+    fit: Mapping[str, pa.Scalar] | None,
+) -> TableChanges:
     before = former_key(old, new, key)
     was = old.table(before) if before in old.tables else None
     now = new.table(key) if key in new.tables else None

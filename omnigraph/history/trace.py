@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.errors import EntityNotFound, HistoryReclaimed
+from omnigraph.errors import EntityNotFound, HistoryReclaimed, StorageError
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.equality import same_values
 from omnigraph.storage.find import find
@@ -192,9 +192,17 @@ class Trace:
             return None
         if entry.content_id not in self._known:
             table = self._open(entry, commit_id)
-            rows = find(table, {"id": pa.array([self._id], pa.string())}, table.schema.names)
-            self._known[entry.content_id] = _Row(rows, table.schema)
+            self._known[entry.content_id] = _Row(self._read(table, entry, commit_id), table.schema)
         return self._known[entry.content_id]
+
+    def _read(self, table: Table, entry: TableEntry, commit_id: str) -> pa.Table:
+        wanted = {"id": pa.array([self._id], pa.string())}
+        try:
+            return find(table, wanted, table.schema.names)
+        except (OSError, StorageError, pa.ArrowException) as error:
+            if self._shown.store.has(entry.location, entry.lance_version):
+                raise
+            raise HistoryReclaimed(first_unreadable_commit_id=commit_id) from error
 
     def _open(self, entry: TableEntry, commit_id: str) -> Table:
         try:

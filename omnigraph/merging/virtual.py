@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from omnigraph.history.bases import Frame
 from omnigraph.history.commit import Commit
 from omnigraph.history.diff import fitted, former_key, matched, snapshot_of
+from omnigraph.history.gone import told_when_gone
 from omnigraph.history.log import merge_bases
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest.defaults import first_values
@@ -87,7 +88,8 @@ def rows_where(one: Snapshot, near: Snapshot, key: str, where: Mapping[str, pa.A
     if name not in one.tables:
         return row_schema(now).empty_table()
     table = one.table(name)
-    found = find(table, where, table.schema.names)
+    with told_when_gone(one):
+        found = find(table, where, table.schema.names)
     first = first_values(type_named(near.schema.ir.catalog, key))
     return fitted(found, table.schema, now, first).cast(row_schema(now))
 

@@ -97,6 +97,14 @@ def test_a_deleted_node_takes_the_edges_of_its_own_side_only(prepared: Both) -> 
     ]
 
 
+def test_edges_that_went_with_a_node_stay_gone(prepared: Both) -> None:
+    prepared.drop("main", "node:Person", "c")
+    prepared.put("dev", {"edge:Knows": {"new": edge("a", "b")}})
+    assert prepared.merge("dev") == "merged"
+    assert prepared.merge("main", "dev") == "fast_forward"
+    prepared.check("main", "dev")
+
+
 def test_edges_of_both_sides_beside_each_other_break_nothing(prepared: Both) -> None:
     prepared.put("main", {"edge:Knows": {"m": edge("a", "b")}})
     prepared.put("dev", {"edge:Knows": {"n": edge("a", "b", 1)}})

@@ -4,11 +4,15 @@
 is made small and printed as a script.
 """
 
+from pathlib import Path
+
 import pytest
 
+from tests.model.found import FOUND
 from tests.model.planted import DEFECTS
 from tests.model.programs import Author, Program, script, shrunk
 from tests.model.running import hits, run
+from tests.rig.lists import missing
 
 QUICK, FULL = 250, 5000
 
@@ -68,11 +72,24 @@ def test_programs_that_show_planted_defects(name: str) -> None:
     run(DEFECTS[name].program)
 
 
+@pytest.mark.parametrize("name", FOUND)
+def test_programs_that_failed_once(name: str) -> None:
+    run(FOUND[name])
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("name", DEFECTS)
 def test_planted_defects_are_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     DEFECTS[name].plant(monkeypatch)
     assert failure(DEFECTS[name].program) is not None
+
+
+def test_the_page_names_every_planted_defect_and_tests_that_are_there(checkout: Path) -> None:
+    page = (checkout / "docs" / "explanation" / "how-merges-are-tested.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("|") and "::" in line]
+    assert {name for name in DEFECTS if f"| `{name}` |" not in page} == set()
+    assert [one for line in rows for one in missing(line)] == []
+    assert f"runs {QUICK} small programs" in page
 
 
 EVERYTHING = (
