@@ -25,7 +25,8 @@ from omnigraph.storage.compact import plan_rewrite, rewritten, stage_rewrite, ta
 from omnigraph.storage.failures import reported
 from omnigraph.storage.fragments import bytes_of, fragment_ids
 from omnigraph.storage.hands import Hands, Here
-from omnigraph.storage.index import Builds, created, plan_indexes
+from omnigraph.storage.index import covered, finished, plan_indexes
+from omnigraph.storage.lost_index import lost_segments
 from omnigraph.storage.table import Staged, Table, commit, open_table
 
 from .tend import MAINTENANCE, ensure_indices, pending
@@ -121,9 +122,10 @@ def work_of(line: Line, types: Collection[str] | None = None) -> int:
 
 
 def _bytes(table: Table, columns: Mapping[str, str]) -> int:
-    rewritten = sum(map(task_bytes, plan_rewrite(table, deletions=_DELETED)))
-    behind = {number for one in plan_indexes(table, columns).new for number in one.fragments}
-    return rewritten + bytes_of(table, behind)
+    small = sum(map(task_bytes, plan_rewrite(table, deletions=_DELETED)))
+    known, present = covered(table), set(fragment_ids(table))
+    behind = (present - known.get(name, frozenset()) for name in columns)
+    return small + bytes_of(table, set().union(*behind))
 
 
 def _chosen(txn: WriteTxn, types: Iterable[str] | None) -> list[str]:
@@ -166,19 +168,19 @@ def _put_together(txn: WriteTxn, tables: Mapping[str, Table], hands: Hands) -> d
 
 def _cover(txn: WriteTxn, tables: Mapping[str, Table], hands: Hands) -> dict[str, Staged]:
     plans = {
-        key: plan_indexes(table, _columns(txn, key), part_rows=hands.part_rows)
+        key: plan_indexes(
+            table,
+            _columns(txn, key),
+            anew=bool(lost_segments(txn.store, table)),
+            part_rows=hands.part_rows,
+        )
         for key, table in tables.items()
     }
-    return _built(txn, tables, plans, hands)
-
-
-def _built(
-    txn: WriteTxn, tables: Mapping[str, Table], plans: Mapping[str, Builds], hands: Hands
-) -> dict[str, Staged]:
     jobs = [(tables[key], one) for key, plan in plans.items() for one in plan.new]
     done = iter(hands.index(txn.store, jobs) if jobs else ())
     made = {key: list(islice(done, len(plan.new))) for key, plan in plans.items()}
-    return {key: created(tables[key], one, plans[key].old) for key, one in made.items() if one}
+    staged = {key: finished(tables[key], plans[key], one) for key, one in made.items()}
+    return {key: one for key, one in staged.items() if one is not None}
 
 
 def _columns(txn: WriteTxn, key: str) -> dict[str, str]:

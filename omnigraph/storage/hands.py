@@ -29,8 +29,8 @@ class Hands(Protocol):
     def rewrite(self, store: Store, jobs: Sequence[tuple[Table, str]]) -> list[str]:
         """Run tasks that put fragments together."""
 
-    def index(self, store: Store, jobs: Sequence[tuple[Table, Build]]) -> list[Index]:
-        """Build segments of indexes."""
+    def index(self, store: Store, jobs: Sequence[tuple[Table, Build]]) -> list[Index | None]:
+        """Build segments of indexes; None where there is nothing yet to build one from."""
 
 
 class Here:
@@ -43,6 +43,6 @@ class Here:
         """Run tasks that put fragments together."""
         return [run_task(store, table, task) for table, task in jobs]
 
-    def index(self, store: Store, jobs: Sequence[tuple[Table, Build]]) -> list[Index]:
+    def index(self, store: Store, jobs: Sequence[tuple[Table, Build]]) -> list[Index | None]:
         """Build segments of indexes."""
         return [build(store, table, one) for table, one in jobs]

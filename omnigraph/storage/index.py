@@ -8,7 +8,7 @@ edited.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -66,15 +66,18 @@ class Build:
     kind: str
     name: str
     fragments: tuple[int, ...]
-    partitions: int = 0  # of an index of vectors
 
 
 @dataclass(frozen=True, slots=True)
 class Builds:
-    """All segments that a table needs, and those that go when they are there."""
+    """All segments that a table needs, and, by column, those that go when they are there.
+
+    With `anew` these go even if there is nothing to build an index from.
+    """
 
     new: tuple[Build, ...] = ()
-    old: tuple[Index, ...] = ()
+    old: Mapping[str, Sequence[Index]] = field(default_factory=dict)
+    anew: bool = False
 
 
 def stage_indexes(
@@ -86,8 +89,7 @@ def stage_indexes(
     whose index is of another kind.
     """
     plan = plan_indexes(table, columns, anew=anew)
-    made = [build(store, table, one) for one in plan.new]
-    return created(table, made, plan.old) if made else None
+    return finished(table, plan, [build(store, table, one) for one in plan.new])
 
 
 def plan_indexes(
@@ -97,24 +99,28 @@ def plan_indexes(
     sizes = {one.fragment_id: one.physical_rows for one in table.dataset.get_fragments()}
     known, kinds = covered(table), kinds_of(table)
     new: list[Build] = []
-    old: list[Index] = []
+    old: dict[str, Sequence[Index]] = {}
     for column, kind in columns.items():
         other = anew or kinds.get(column, kind) != kind
         left = [one for one in sizes if other or one not in known.get(column, frozenset())]
-        if not left:
+        if not left and not anew:
             continue
         segments = _segments(table, column)
         empty = [one for one in segments if sizes.keys().isdisjoint(one.fragment_ids)]
         together = other or len(segments) - len(empty) >= _SEGMENTS
         chosen, name = list(sizes) if together else left, _name(table, column, kind)
-        if is_vector_kind(kind):
-            made = _of_vectors(table, column, kind, name, chosen)
-        else:
-            parts = _parts(chosen, sizes, part_rows if kind == "BTREE" else None)
-            made = [Build(column, kind, name, tuple(one)) for one in parts]
-        new += made
-        old += (segments if together else empty) if made else []
-    return Builds(tuple(new), tuple(old))
+        parts = _parts(chosen, sizes, part_rows if kind == "BTREE" else None)
+        new += [Build(column, kind, name, tuple(one)) for one in parts if one]
+        old[column] = segments if together else empty
+    return Builds(tuple(new), old, anew)
+
+
+def finished(table: Table, plan: Builds, made: Sequence[Index | None]) -> Staged | None:
+    """What became of a plan, as one change of its table; None when nothing changes."""
+    pairs = [(one.column, index) for one, index in zip(plan.new, made, strict=True) if index]
+    built = {column for column, _ in pairs}
+    old = [one for name, some in plan.old.items() if plan.anew or name in built for one in some]
+    return created(table, [index for _, index in pairs], old) if built or old else None
 
 
 def why_waiting(table: Table, column: str, kind: str) -> str | None:
@@ -125,17 +131,6 @@ def why_waiting(table: Table, column: str, kind: str) -> str | None:
     if fit is None:
         return None if held else "there is no vector yet to build it from"
     return None if fit else UNFIT
-
-
-def _of_vectors(
-    table: Table, column: str, kind: str, name: str, fragments: Sequence[int]
-) -> list[Build]:
-    """The segment over those of the fragments that it can hold; none while there is no vector."""
-    seen = look_at(table, column, kind, fragments)
-    if not seen.count:
-        return []
-    partitions = partitions_of(seen.count, table.schema.field(column).type.list_size)
-    return [Build(column, kind, name, seen.fit, partitions)]
 
 
 def _parts(
@@ -173,7 +168,7 @@ def extended(
         left = [one for one in fragments if one not in known.get(column, frozenset())]
         if left and kinds.get(column, kind) == kind:
             name = _name(table, column, kind)
-            new.append(build(store, table, Build(column, kind, name, tuple(left))))
+            new.append(_written(store, table, Build(column, kind, name, tuple(left)), {}))
             old += [one for one in _segments(table, column) if present.isdisjoint(one.fragment_ids)]
     return created(table, new, old) if new else None
 
@@ -191,14 +186,26 @@ def created(table: Table, new: Sequence[Index], old: Sequence[Index]) -> Staged:
     )
 
 
-def build(store: Store, table: Table, one: Build) -> Index:
-    """Write a segment. No version names it yet; it may travel to another process."""
-    vectors = is_vector_kind(one.kind)
-    how = {"metric": METRICS[one.kind], "num_partitions": one.partitions} if vectors else {}
+def build(store: Store, table: Table, one: Build) -> Index | None:
+    """Write a segment. No version names it yet; it may travel to another process.
+
+    One of vectors is over those of its fragments that it can hold; None while there is no vector.
+    """
+    if not is_vector_kind(one.kind):
+        return _written(store, table, one, {})
+    seen = look_at(table, one.column, one.kind, one.fragments)
+    if not seen.count:
+        return None
+    parts = partitions_of(seen.count, table.schema.field(one.column).type.list_size)
+    how = {"metric": METRICS[one.kind], "num_partitions": parts}
+    return _written(store, table, replace(one, kind="IVF_FLAT", fragments=seen.fit), how)
+
+
+def _written(store: Store, table: Table, one: Build, how: Mapping[str, Any]) -> Index:
     action = partial(
         table.dataset.create_index_uncommitted,
         one.column,
-        "IVF_FLAT" if vectors else one.kind,
+        one.kind,
         name=one.name,
         fragment_ids=list(one.fragments),
         replace=True,

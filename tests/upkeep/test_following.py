@@ -55,3 +55,13 @@ def test_an_optimize_keeps_answers_and_coverage() -> None:
         (index,) = (one for one in graph.table("P").describe_indices() if one.field_names == ["w"])
         present = {one.fragment_id for one in graph.table("P").get_fragments()}
         assert [set(one.fragment_ids) for one in index.segments] == [present]
+
+
+def test_the_last_row_of_a_type_stays_in_no_index() -> None:
+    schema = "node P { k: String @key  v: Vector(2)? @index }"
+    with new_graph(schema, {"P": [{"k": "person-77", "v": [1.0, 2.0]}]}) as graph:
+        graph.ensure_indices()
+        graph.delete("P", where="k = 'person-77'")
+        graph.cleanup(keep=1, grace=0, confirm=True, erase=True)
+        assert graph.check_absent("P", "person-77").traces == ()
+        assert graph.refresh().table("P").describe_indices() == []
