@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from omnigraph.storage.sizes import FRAGMENT_ROWS
+
 FRAGMENTS = 256  # of one table: each is a file to open for a scan
 UNINDEXED = 100_000  # rows that a lookup has to scan
 COMMITS = 100_000  # of one log: pieces of it are merged, and kept for ever
@@ -41,15 +43,17 @@ class Warned:
         }
 
 
-def of_table(uri: str, key: str, fragments: int, unindexed: int) -> Iterator[Warned]:
+def of_table(uri: str, key: str, rows: int, fragments: int, unindexed: int) -> Iterator[Warned]:
     """Warnings about one table.
 
-    >>> [str(one) for one in of_table("g", "node:P", 300, 0)]
+    >>> [str(one) for one in of_table("g", "node:P", 5_000, 300, 0)]
     ['node:P has 300 fragments (more than 256): run `omnigraph optimize g`']
     """
     command = f"run `omnigraph optimize {uri}`"
-    if fragments > FRAGMENTS:
-        yield Warned("fragments", fragments, FRAGMENTS, command, key)
+    # A large table has many fragments however well it is kept.
+    limit = max(FRAGMENTS, 2 * rows // FRAGMENT_ROWS)
+    if fragments > limit:
+        yield Warned("fragments", fragments, limit, command, key)
     if unindexed > UNINDEXED:
         yield Warned("rows without an index", unindexed, UNINDEXED, command, key)
 

@@ -77,6 +77,10 @@ class Status:
         return facts
 
 
+def _warnings(uri: str, one: DatasetStatus) -> Iterator[Warned]:
+    return of_table(uri, one.type_key, one.rows, one.fragments, one.unindexed_rows)
+
+
 def read_status(store: Store, branch: str, opened: Opened) -> Status:
     """Look at one branch, and at all files of the root: one listing of everything."""
     state, heads = opened.state, read_heads(store, [])
@@ -88,7 +92,7 @@ def read_status(store: Store, branch: str, opened: Opened) -> Status:
     cache, place, budget = _cache()
     uri, log = store.root.uri, log_length(state)
     warnings = [
-        *(w for d in datasets for w in of_table(uri, d.type_key, d.fragments, d.unindexed_rows)),
+        *(warned for one in datasets for warned in _warnings(uri, one)),
         *of_log(uri, log),
         *of_store(uri, size - unreclaimed, unreclaimed, pending),
         *of_cache(cache, budget),

@@ -33,7 +33,7 @@ def written_warnings(store: Store, state: State, commit: Commit) -> list[Warned]
         if entry.rows > UNINDEXED:
             table = Table(entry.location, held)
             left = unindexed_rows(store, state, key, table, [one.metadata for one in fragments])
-        found += of_table(uri, key, len(fragments), left)
+        found += of_table(uri, key, entry.rows, len(fragments), left)
     return found
 
 

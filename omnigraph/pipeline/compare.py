@@ -19,6 +19,7 @@ from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.equality import same_rows
 from omnigraph.storage.find import take_bytes
 from omnigraph.storage.fragments import read_fragments, write_rows
+from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.storage.table import Table
 
 from .packed import packed
@@ -32,7 +33,7 @@ ENTRIES = ", ".join(["id string", *(f"{name} bigint" for name in COLUMNS)])
 TOLD = "kind string, data binary"
 _ENTRY = pa.schema([("id", pa.string()), *((name, pa.int64()) for name in COLUMNS)])
 _PIECE = 8_192  # rows that are compared together
-_ROWS, _BYTES = 1 << 20, 128 << 20  # of a fragment
+_ROWS, _BYTES = FRAGMENT_ROWS, FRAGMENT_BYTES  # of a fragment
 Batches = Iterator[pa.RecordBatch]
 Work = Callable[[Batches], Batches]
 Mask = npt.NDArray[np.bool_]

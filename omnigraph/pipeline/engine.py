@@ -14,6 +14,7 @@ from omnigraph.errors import UsageError
 from omnigraph.history.line import Line
 from omnigraph.history.plan import Requirement, Signature
 from omnigraph.ingest.load import Loaded, LoadMode, LoadOptions, OnError, load
+from omnigraph.storage.sizes import FRAGMENT_ROWS
 
 from .rejects import write_rejects
 from .sources import Files, Input, Names, are_files, find_inputs, total_size
@@ -39,7 +40,7 @@ class Way:
     on_error: OnError = "raise"
     progress: Any = None
     piece: int | None = None
-    fragment_rows: int = 1 << 20
+    fragment_rows: int = FRAGMENT_ROWS
 
     def __post_init__(self) -> None:
         if self.engine not in get_args(Engine):

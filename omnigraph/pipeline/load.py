@@ -35,6 +35,7 @@ from omnigraph.ingest.problem import Problem, Problems
 from omnigraph.rules.endpoints import ends_of
 from omnigraph.rules.violation import Violation
 from omnigraph.storage.fragments import appended, changed, overwritten
+from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.storage.table import Staged
 
 from . import steps
@@ -71,8 +72,8 @@ class Bulk:
     dry_run: bool = False
     limits: LoadLimits = field(default_factory=LoadLimits)
     piece: int | None = None
-    rows: int = 1 << 20
-    bytes: int = 128 << 20
+    rows: int = FRAGMENT_ROWS
+    bytes: int = FRAGMENT_BYTES
     streams: Mapping[str, str] = field(default_factory=dict)
     told: Told = lambda _: None
     progress: steps.Told | None = None

@@ -29,6 +29,7 @@ from omnigraph.rules.unique import unique_violations
 from omnigraph.rules.values import row_violations
 from omnigraph.storage.find import find, read
 from omnigraph.storage.fragments import write_rows
+from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.values import ScalarType
 
 from .keys import key_notes, unique_notes
@@ -51,8 +52,8 @@ class Job:
     filled: frozenset[str] = frozenset()
     writes: bool = True
     limits: LoadLimits = field(default_factory=LoadLimits)
-    rows: int = 1 << 20
-    bytes: int = 128 << 20
+    rows: int = FRAGMENT_ROWS
+    bytes: int = FRAGMENT_BYTES
     skip: frozenset[int] = frozenset()
 
 

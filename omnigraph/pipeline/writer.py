@@ -34,13 +34,14 @@ from omnigraph.rules.lookup import Committed
 from omnigraph.rules.unique import judged_columns
 from omnigraph.rules.values import row_violations
 from omnigraph.storage.fragments import appended, changed, overwritten, write_rows
+from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.storage.table import Staged
 
 from .packed import packed, unpacked
 from .place import Place, place_of, type_of
 from .stage import Pinned, from_spark
 
-ROWS, BYTES = 1 << 20, 128 << 20  # of a fragment
+ROWS, BYTES = FRAGMENT_ROWS, FRAGMENT_BYTES  # of a fragment
 _SHOWN = 1000  # problems that a task hands over; one of them is raised
 _HOW: dict[str, Mode] = {"append": "insert", "merge": "upsert", "overwrite": "replace"}
 

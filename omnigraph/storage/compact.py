@@ -14,10 +14,11 @@ from lance import FragmentMetadata, LanceOperation
 
 from omnigraph import ids
 
+from .sizes import FRAGMENT_ROWS
 from .store import Store
 from .table import Staged, Table, data_files, field_digest, mark_of
 
-TARGET = 1 << 20  # rows of a fragment that is large enough
+TARGET = FRAGMENT_ROWS
 _SIDES = ("old", "new")
 _ONE = 1 << 30  # rows: whatever a task is given becomes one fragment
 

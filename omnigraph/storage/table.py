@@ -17,6 +17,7 @@ from lance.dataset import Index
 from lance.fragment import RowIdSequence, write_fragments
 
 from .row_ids import check_row_ids
+from .sizes import FRAGMENT_ROWS
 from .store import Store
 
 FORMAT: Literal["2.2"] = "2.2"
@@ -270,6 +271,7 @@ def _write(store: Store, table: Table, rows: pa.Table) -> list[Any]:
             shaped,
             table.dataset,
             mode="append",
+            max_rows_per_file=FRAGMENT_ROWS,
             data_storage_version=FORMAT,
             enable_stable_row_ids=True,
             storage_options=store.options,
