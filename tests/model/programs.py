@@ -71,8 +71,13 @@ _KINDS = (
     *("schema", "schema", "optimize", "cleanup"),
 )
 _COLUMNS = ("more", "other")  # that a schema may add
-_BEGIN = ("fork", "put", "put")  # what programs begin with, or else with this:
+_BEGIN = ("fork", "put", "put")  # what programs begin with, or else with one of these:
 _CROSSED = ("cross_fork", "cross_main", "cross_other", "cross_keep", "cross_one", "cross_two")
+_SHAPED = (
+    *("shape_add", "value_main", "cross_fork", "shape_rename"),
+    *("value_p", "value_main", "cross_look"),
+)
+_CLEANED = ("cross_fork", "cross_main", "cross_other", "cleanup", "cross_merge")
 
 
 class Author:
@@ -86,7 +91,9 @@ class Author:
     def program(self, size: int) -> Program:
         """So many steps; with the first ones two branches go apart, or merge each other."""
         steps: list[Step] = []
-        begin = _CROSSED if size > 2 * len(_BEGIN) and self.dice.random() < 0.25 else _BEGIN
+        begin = _BEGIN
+        if size > 2 * len(_BEGIN) and self.dice.random() < 0.5:
+            begin = self.dice.choice((_CROSSED, _CROSSED, _SHAPED, _CLEANED))
         for kind in (*begin, *self.dice.choices(_KINDS, k=size))[:size]:
             step = self._step(kind)
             steps.append(step)
@@ -104,6 +111,10 @@ class Author:
             )
         if kind.startswith("cross"):
             return self._cross(kind)
+        if kind.startswith("value"):
+            return self._valued(kind.partition("_")[2])
+        if kind.startswith("shape"):
+            return "schema", None, kind.partition("_")[2]
         return getattr(self, f"_{kind}")()  # type: ignore[no-any-return]
 
     def _cross(self, kind: str) -> Step:
@@ -117,6 +128,8 @@ class Author:
             "cross_keep": ("fork", "main", "q", None),
             "cross_one": ("merge", "p", "main", how),
             "cross_two": ("merge", "q", "p", how),
+            "cross_merge": ("merge", "p", "main", self.dice.choice(STRATEGIES)),
+            "cross_look": ("merge", "p", "main", self.dice.choice(("none", "property"))),
         }
         if kind in steps:
             return steps[kind]
@@ -125,6 +138,12 @@ class Author:
         if known is None or self.dice.random() < 0.5:
             return self._put(branch)
         row = {**known, "age": 5 if branch == "p" else 6}
+        return "put", branch, (((PERSON, "a"), tuple(row.items())),)
+
+    def _valued(self, branch: str) -> Step:
+        """A value in a column that a schema added, whatever it is called by now."""
+        known = self.model.graph(branch)[PERSON, "a"]
+        row = {**known, **dict.fromkeys(self.model.shape(branch).names, self.dice.choice("uvw"))}
         return "put", branch, (((PERSON, "a"), tuple(row.items())),)
 
     def _branch(self) -> str:
