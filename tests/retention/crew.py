@@ -171,7 +171,7 @@ def read_on(root: str, part: Part, place: str) -> None:
         except (HistoryReclaimed, ConcurrentCommit) as error:
             notes.note("refused", type(error).__name__)
         except ClientError as error:
-            notes.note("refused", type(error).__name__, str(error))
+            notes.note("refused", type(error).__name__, str(error).replace("\n", " "))
         except (StorageError, OSError) as error:
             notes.note("FAILED", type(error).__name__, str(error).replace("\n", " "))
 
