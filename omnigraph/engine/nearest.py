@@ -15,13 +15,14 @@ from omnigraph.lang.query import plan
 from omnigraph.storage import vectors
 from omnigraph.storage.fragments import fragment_ids
 from omnigraph.storage.index import covered, kinds_of
-from omnigraph.storage.scan import take
+from omnigraph.storage.scan import distinct, take
 
 from .context import Context
 from .rows import Ids, Mask, Rows
 from .search import Scores, distances, metric_of, point_of
 
-FEW = 2_048  # entities that are simply compared
+FEW = 1 << 19  # numbers in all vectors together that are simply compared
+MANY = 1 << 24  # without an index: so many are not held in memory at once
 _MOST = 1 << 16  # candidates of an index; whoever needs more reads the vectors themselves
 
 
@@ -29,13 +30,13 @@ def narrowed(context: Context, rows: Rows, ranking: plan.Nearest, most: int) -> 
     """The rows that can be among the `most` nearest, and perhaps some more."""
     binding = rows[ranking.field.variable]
     point = point_of(context, ranking)
-    if len(binding.ids) <= FEW or point is None:
+    if point is None or len(binding.ids) * len(point) <= FEW:
         return rows
     near = np.zeros(len(binding.ids), np.bool_)
     for key in binding.types:
         own = np.flatnonzero(binding.of_type(key))
         ids = binding.ids[own]
-        best = _best(context, key, ranking, np.unique(ids), most)
+        best = _best(context, key, ranking, distinct(ids), most)
         near[own] = _among(ids, best)
     return rows.take(np.flatnonzero(near))
 
@@ -44,16 +45,20 @@ def index_of(context: Context, ranking: plan.Nearest, types: Sequence[str]) -> s
     """The name that `explain` shows of the index that a ranking asks, if there is one."""
     name = ranking.field.name
     kind = vectors.KINDS[metric_of(context, types, name)]
-    large = (key for key in types if context.count(key) > FEW)
+    width = ranking.field.type.vector_dim or 1
+    large = (key for key in types if context.count(key) * width > FEW)
     used = (kinds_of(context.table(key)).get(name) == kind for key in large)
     return f"{name}_{kind.lower()}" if any(used) else None
 
 
 def _best(context: Context, key: str, ranking: plan.Nearest, ids: Ids, most: int) -> Ids:
-    if len(ids) <= FEW or most * 2 >= len(ids):
-        return ids
     search = _Search(context, key, ranking, ids, most)
+    size = len(ids) * len(search.point)
+    if size <= FEW or most * 2 >= len(ids):
+        return ids
     held = search.held()
+    if not held and size <= MANY:
+        return ids
     search.read(frozenset(fragment_ids(search.table)) - held)
     if held and not search.ask():
         search.read(held)
@@ -69,9 +74,9 @@ class _Found:
     far: Scores = field(default_factory=lambda: np.empty(0))
 
     def add(self, ids: Ids, far: Scores) -> None:
-        known = ~np.isnan(far)
-        self.ids, first = np.unique(np.concatenate([self.ids, ids[known]]), return_index=True)
-        self.far = np.concatenate([self.far, far[known]])[first]
+        near = far <= self.limit()  # nothing holds for what has no distance
+        self.ids, first = np.unique(np.concatenate([self.ids, ids[near]]), return_index=True)
+        self.far = np.concatenate([self.far, far[near]])[first]
         near = self.far <= self.limit()
         self.ids, self.far = self.ids[near], self.far[near]
 

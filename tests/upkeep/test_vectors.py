@@ -24,6 +24,7 @@ edge E: P -> P
 def seldom_simple(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows are many already."""
     monkeypatch.setattr(nearest, "FEW", 8)
+    monkeypatch.setattr(nearest, "MANY", 8)
 
 
 @pytest.fixture
