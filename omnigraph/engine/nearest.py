@@ -102,7 +102,7 @@ class _Search:
         assert point is not None  # noqa: S101 - asked before
         self.point = point
         self.share = len(ids) / context.count(key)
-        self.found = _Found(most)
+        self.found = _Found(max(most, 1))
 
     def held(self) -> frozenset[int]:
         """The fragments that an index of the right kind can be asked about."""
