@@ -2,6 +2,7 @@
 
 The request may still reach the store or not; after it nothing is answered any more. What is sent
 in parts is there with the POST that ends it: where the last object is such a one, it is cut, too.
+So are some of the removals of a cleanup.
 `python -m tests.crash.matrix_s3` prints the whole table, which is kept as a golden file.
 """
 
@@ -28,6 +29,7 @@ from tests.crash.matrix import (
     anonymous,
     another_process,
     shape,
+    told_by,
 )
 from tests.crash.verbs import VERBS, make_start, overdue
 from tests.rig.plugin import S3
@@ -36,6 +38,7 @@ from tests.rig.seaweed import seaweed
 from tests.rig.traffic import Traffic
 
 ARRIVES = (True, False)
+_MANY = 16  # removals that only a cleanup needs
 _AT_ONCE = {"nodes", "edges", "_commits", "_schemas"}  # what a copy sends in any order
 
 
@@ -70,12 +73,13 @@ class S3Matrix:
         """What a verb that nobody cuts off does: before, after, and the requests between."""
         root = self.copy(verb)
         made = VERBS[verb].made_at(root)
-        before = shape(made)
+        before = shape(made, quiet=VERBS[verb].quiet)
         store = open_store(root)
         with overdue(), requests_of(self.s3.proxy) as traffic:
             VERBS[verb].run(store)
         top = made.removeprefix(f"s3://{self.s3.server.bucket}/")
-        return before, shape(made), _sent(traffic, top, at_once=made != root)
+        after = shape(made, quiet=VERBS[verb].quiet)
+        return before, after, _sent(traffic, top, at_once=made != root)
 
     def copy(self, verb: str) -> str:
         """A fresh copy of the graph that a verb starts from: made on a disk, and brought here."""
@@ -105,7 +109,16 @@ def _sent(traffic: Traffic, top: str, *, at_once: bool) -> list[Sent]:
 
     puts, posts = names("PUT"), names("POST")
     last = [Sent("POST", len(posts), posts[-1])] if posts else []
-    return [*(Sent("PUT", at, name) for at, name in enumerate(puts, 1)), *last]
+    return [*(Sent("PUT", at, name) for at, name in enumerate(puts, 1)), *last, *_swept(traffic)]
+
+
+def _swept(traffic: Traffic) -> list[Sent]:
+    """Removals, where there are many: they go at once, so that only some can be told apart."""
+    count = sum(one.method == "DELETE" for one in traffic.seen)
+    if count < _MANY:
+        return []
+    places = {"the first": 1, "half": count // 2, "the last": count}
+    return [Sent("DELETE", at, name) for name, at in places.items()]
 
 
 def _in_order(names: Sequence[str]) -> list[str]:
@@ -118,10 +131,10 @@ def _in_order(names: Sequence[str]) -> list[str]:
 def _run(verb: str, store: Store) -> str:
     with overdue():
         try:
-            VERBS[verb].run(store)
+            done = VERBS[verb].run(store)
         except OmnigraphError as error:
             return f"({error.effect})"
-    return "(done)"
+    return told_by(done)
 
 
 def _direct(s3: S3) -> S3Store:

@@ -5,9 +5,8 @@ A graph is made once and copied for every cut, since a quiet root can be copied.
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -29,6 +28,8 @@ from omnigraph.storage.effects import Fault
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Store, open_store
 from tests.crash.schema_verbs import SCHEMA_STARTS, SCHEMA_VERBS
+from tests.crash.upkeep_verbs import UPKEEP_STARTS, UPKEEP_VERBS
+from tests.crash.verb import Verb
 from tests.rig.writes import (
     CITY,
     PERSON,
@@ -50,23 +51,6 @@ from tests.rig.writes import (
 OVERDUE = timedelta(seconds=-1)
 EXIT = 9
 _COPY = ".copy"
-
-
-@dataclass(frozen=True, slots=True)
-class Verb:
-    """A verb, the name of the graph that it starts from, and what it makes beside that, if so.
-
-    `alone`: nobody writes between the cut and the recovery, which would overtake it.
-    """
-
-    run: Callable[[Store], object]
-    start: str = "base"
-    beside: str = ""
-    alone: bool = False
-
-    def made_at(self, root: str) -> str:
-        """Where the verb shows what it did."""
-        return f"{root}{self.beside}"
 
 
 def _changes(name: str, change: Change) -> dict[str, Verb]:
@@ -141,6 +125,7 @@ VERBS: dict[str, Verb] = {
     "recover-creation": Verb(recover, "creating"),
     "recover-rename": Verb(recover, "renaming"),
     **{name: Verb(run, at, alone=a) for name, (run, at, a) in SCHEMA_VERBS.items()},
+    **UPKEEP_VERBS,
 }
 
 
@@ -231,6 +216,7 @@ def _tag(root: Path) -> None:
 
 _cut_off = {
     **SCHEMA_STARTS,
+    **UPKEEP_STARTS,
     "apart": _go_apart,
     "clashing": _clash,
     "renaming": _begin_rename,
