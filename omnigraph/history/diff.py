@@ -120,11 +120,26 @@ def _in_stretches(
         return None
 
 
+def rows_between(old: Snapshot, new: Snapshot, key: str) -> int:
+    """How many rows a comparison of a table that both have looks at, at most; none is read."""
+    was, now = old.table(key), new.table(key)
+    if was.location != now.location:
+        return int(was.dataset.count_rows() + now.dataset.count_rows())
+    left = compare(was, now).rows
+    found = stretches(old, new, key) if left > _MANY else None
+    if found is None:
+        return left
+    try:
+        return min(left, sum(compare(*_opened(new.store, pair)).rows for pair in found))
+    except (FileNotFoundError, StorageError):  # a cleanup took a version in between
+        return left
+
+
 def _composed(
     store: Store, key: str, found: Iterable[Stretch], now: Table, most: int
 ) -> TableChanges | None:
     """The changes of some stretches, one after the other, if fewer rows than `most` are read."""
-    pairs = [[open_table(store, e.location, e.lance_version) for e in pair] for pair in found]
+    pairs = [_opened(store, pair) for pair in found]
     alike = all(one.schema.equals(now.schema) for pair in pairs for one in pair)
     if not alike or sum(compare(*pair).rows for pair in pairs) >= most:
         return None
@@ -132,6 +147,10 @@ def _composed(
     for one, other in pairs:
         parts = _followed(parts, diff_tables(store, key, one, other))
     return parts
+
+
+def _opened(store: Store, pair: Stretch) -> list[Table]:
+    return [open_table(store, one.location, one.lance_version) for one in pair]
 
 
 def _followed(first: TableChanges, then: TableChanges) -> TableChanges:

@@ -52,7 +52,8 @@ class FarSides(Sides):
     """The changes of both sides of a table; `ours` and `theirs` are only what is contradictory.
 
     `fresh` and `after` are the rows that are taken, as far as rules look at them, with `ROW`;
-    `gone` the ids that are. `twins` are edges of each side that may be the same edge.
+    `gone` the ids that are; `broken` the whole rows among them that break a rule of a row. `twins`
+    are edges of each side that may be the same edge.
     """
 
     frame: Frame = field(kw_only=True)
@@ -60,6 +61,7 @@ class FarSides(Sides):
     after: pa.Table = field(kw_only=True)
     gone: pa.Array = field(kw_only=True)
     twins: tuple[pa.Table, pa.Table] = field(kw_only=True)
+    broken: pa.Table = field(kw_only=True)
     known: dict[str, "_Known"] = field(kw_only=True, default_factory=dict, compare=False)
 
     def taken(self) -> tuple[pa.Table, pa.Table, pa.Array]:
@@ -163,9 +165,13 @@ def _same(one: pa.Table | None, other: pa.Table | None) -> bool:
 
 @dataclass(frozen=True)
 class FarDelta(TableDelta):
-    """The change of a table whose values are elsewhere, but for the rows that are `here`."""
+    """The change of a table whose values are elsewhere, but for the rows that are `here`.
+
+    `suspect` are the rows that may break a rule of a row: those here, and those that were found to.
+    """
 
     here: pa.Table = field(kw_only=True)
+    suspect: pa.Table = field(kw_only=True)
     frame: Frame = field(kw_only=True)
     away: Elsewhere | None = field(kw_only=True)
 
@@ -233,7 +239,11 @@ def far_delta(
 ) -> FarDelta:
     """A delta of slim rows, and the whole rows that are here."""
     facts = {one.name: getattr(made, one.name) for one in fields(TableDelta)}
-    return FarDelta(**facts | {"judged": True}, here=here, frame=sides.frame, away=away)
+    written = made.versions.filter(pc.is_valid(made.versions[ROW]))["id"].combine_chunks()
+    broken = sides.broken.filter(pc.is_in(sides.broken["id"], value_set=written))
+    suspect = pa.concat_tables([here, broken.select(here.column_names).cast(here.schema)])
+    facts |= {"judged": True, "here": here, "suspect": suspect}
+    return FarDelta(**facts, frame=sides.frame, away=away)
 
 
 def stage_all(txn: WriteTxn, delta: Delta) -> dict[str, Staged]:
@@ -252,5 +262,5 @@ def untouched(frame: Frame, key: str, granularity: Granularity) -> FarSides:
     gone = pa.array([], pa.string())
     return FarSides(
         key, nothing, nothing, granularity,
-        frame=frame, fresh=slim, after=slim, gone=gone, twins=(empty, empty),
+        frame=frame, fresh=slim, after=slim, gone=gone, twins=(empty, empty), broken=empty,
     )  # fmt: skip

@@ -96,8 +96,8 @@ class Work:
         check_delta(tables.values(), self.options.limits)
         delta, broken = check(self.catalog, Delta(tables), lookup, limit=None)
         far = {key: one for key, one in delta.tables.items() if isinstance(one, FarDelta)}
-        for key, distant in far.items():  # what is taken as it is was judged when it was written
-            broken += row_violations(type_named(self.catalog, key), distant.here)
+        for key, distant in far.items():
+            broken += row_violations(type_named(self.catalog, key), distant.suspect)
         found = [*self._contested(decisions), *self._broken(broken)]
         adopted = {key: self._adopted(key) for key in delta.tables if self._whole(key, decisions)}
         if dropped:

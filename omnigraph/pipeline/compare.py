@@ -12,10 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.history.diff import fitted
+from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.merging.far import ROW
+from omnigraph.rules.values import row_violations
 from omnigraph.storage.blobs import row_schema
+from omnigraph.storage.difference import lone_rows
 from omnigraph.storage.equality import same_rows
 from omnigraph.storage.find import take_bytes
 from omnigraph.storage.fragments import read_fragments, write_rows
@@ -53,10 +57,12 @@ class Part:
 class Trio:
     """One table in three states, and what is told of its rows.
 
-    `columns` are what rules look at, `first` the values of columns that the base did not have.
+    `columns` are what rules about all rows look at, `first` the values of columns that the base
+    did not have.
     """
 
     place: Place
+    type: Node | Edge
     columns: tuple[str, ...]
     first: Mapping[str, Any] = field(default_factory=dict)
 
@@ -78,12 +84,15 @@ def may_differ(place: Place, parts: Sequence[Part]) -> Work:
 
 
 def _entries(place: Place, part: Part) -> Batches:
-    was, now = (
-        read_fragments(place.table(name), some, ["id"], places=True) if some else iter(())
-        for name, some in ((BASE, part.was), (part.side, part.now))
-    )
+    names = (BASE, part.was), (part.side, part.now)
     if part.marked:
-        was, now = _lone(pa.Table.from_batches(was), pa.Table.from_batches(now))
+        old, new = ((place.table(name), some[0]) for name, some in names)
+        was, now = (iter(one.to_batches()) for one in lone_rows(place.store(), old, new))
+    else:
+        was, now = (
+            read_fragments(place.table(name), some, ["id"], places=True) if some else iter(())
+            for name, some in names
+        )
     for batches, column in ((was, f"was_{part.side}"), (now, part.side)):
         for rows in batches:
             found = {"id": rows.column("id"), column: rows.column("_rowid").cast(pa.int64())}
@@ -92,19 +101,12 @@ def _entries(place: Place, part: Part) -> Batches:
             yield pa.RecordBatch.from_arrays(arrays, schema=_ENTRY)
 
 
-def _lone(was: pa.Table, now: pa.Table) -> tuple[Batches, Batches]:
-    """The rows of a fragment that only one version has."""
-    first, second = was["_rowid"].to_numpy(), now["_rowid"].to_numpy()
-    lost = was.filter(pa.array(~np.isin(first, second)))
-    won = now.filter(pa.array(~np.isin(second, first)))
-    return iter(lost.to_batches()), iter(won.to_batches())
-
-
 def compared(trio: Trio) -> Work:
     """What Spark runs over matched entries: tables of what changed, in cells, by kind.
 
-    `insert`, `update`: rows that only the other side changed; `delete`: their ids. `clash`: where
-    all states have an entity that both changed differently. `added`: edges that the target added.
+    `insert`, `update`: rows that only the other side changed; `delete`: their ids; `broken`: those
+    that break a rule of a row. `clash`: where all states have an entity that both changed
+    differently. `added`: edges that the target added.
     """
 
     def run(batches: Batches) -> Batches:
@@ -123,7 +125,7 @@ def _told(trio: Trio, rows: pa.RecordBatch) -> Batches:
     for kind, mask in (("insert", ~_there(was_theirs)), ("update", _there(was_theirs))):
         found = np.flatnonzero(taken & there & mask)
         if len(found):
-            yield _cell(kind, _slim(trio, THEIRS, trio.columns, theirs.take(pa.array(found))))
+            yield from _taken(trio, kind, theirs.take(pa.array(found)))
     gone = np.flatnonzero(taken & ~there)
     if len(gone):
         yield _cell("delete", pa.table({"id": ids.take(pa.array(gone))}))
@@ -134,8 +136,21 @@ def _told(trio: Trio, rows: pa.RecordBatch) -> Batches:
         yield _cell("clash", pa.table(dict(zip(names, told, strict=True))))
     added = np.flatnonzero(mine & ~other & _there(ours) & ~_there(was_ours))
     if trio.edges and len(added):
-        ends = ("id", "src", "dst")
-        yield _cell("added", _slim(trio, OURS, ends, ours.take(pa.array(added))))
+        places = ours.take(pa.array(added))
+        ends = _rows(trio.place.table(OURS), places, ("id", "src", "dst"))
+        yield _cell("added", ends.append_column(ROW, places))
+
+
+def _taken(trio: Trio, kind: str, places: pa.Array) -> Batches:
+    """Rows of the other side, judged one by one: what nobody has judged may be among them."""
+    table = trio.place.table(THEIRS)
+    rows = _rows(table, places).cast(row_schema(table.schema))
+    told = rows.select(trio.columns).append_column(ROW, places)
+    yield _cell(kind, told)
+    bad = {str(one.entity_id) for one in row_violations(trio.type, rows)}
+    if bad:
+        broken = told.filter(pc.is_in(told["id"], value_set=pa.array(sorted(bad), pa.string())))
+        yield _cell("broken", broken.select(["id", ROW]))
 
 
 def _there(column: pa.Array) -> Mask:
@@ -171,11 +186,6 @@ def _clashing(trio: Trio, both: Mask, ours: pa.Array, theirs: pa.Array) -> Mask:
         two = _rows(trio.place.table(THEIRS), theirs.take(rows))
         clash[rows.to_numpy()] = ~same_rows(one, two)
     return clash
-
-
-def _slim(trio: Trio, side: str, columns: Sequence[str], rows: pa.Array) -> pa.Table:
-    found = _rows(trio.place.table(side), rows, columns)
-    return found.append_column(ROW, rows)
 
 
 def _rows(table: Table, rows: pa.Array, columns: Sequence[str] | None = None) -> pa.Table:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import ConfigError, UsageError
 from omnigraph.history.bases import Frame
-from omnigraph.history.diff import fitted, matched
+from omnigraph.history.diff import fitted, matched, rows_between
 from omnigraph.history.entities import TableChanges
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest.defaults import first_values
@@ -108,7 +108,7 @@ class SparkMerge:
         states = {BASE: frame.base, OURS: frame.ours, THEIRS: frame.theirs}
         pinned = {name: _pinned(one.table(key)) for name, one in states.items()}
         place = place_of(frame.ours.store, pinned)
-        trio = Trio(place, tuple(judged_columns(type_)), first_values(type_))
+        trio = Trio(place, type_, tuple(judged_columns(type_)), first_values(type_))
         found = self._run(trio, _parts(frame, key))
         return _sides(frame, key, granularity, trio, found)
 
@@ -160,14 +160,7 @@ def _at_most(frame: Frame, key: str) -> int:
 
 def _size(frame: Frame, key: str) -> int:
     """How many rows of both sides have to be looked at."""
-    base, sides = frame.base.table(key), (frame.ours.table(key), frame.theirs.table(key))
-    size = 0
-    for one in sides:
-        if one.location == base.location:
-            size += compare(base, one).rows
-        else:
-            size += sum(sum(fragment_sizes(each).values()) for each in (base, one))
-    return size
+    return sum(rows_between(frame.base, one, key) for one in (frame.ours, frame.theirs))
 
 
 def _parts(frame: Frame, key: str) -> list[Part]:
@@ -204,9 +197,11 @@ def _sides(
     ours, theirs = (_clashing(frame, key, trio, clash, side) for side in (OURS, THEIRS))
     added = _together(found.get("added", ()), _ADDED)
     twins = _twins(frame, key, added, fresh)
+    broken = _taken(frame.theirs.table(key), _together(found.get("broken", ()), _BROKEN)[ROW])
     return FarSides(
         key, ours, theirs, granularity,
         frame=frame, fresh=fresh, after=after, gone=gone.combine_chunks(), twins=twins,
+        broken=broken,
     )  # fmt: skip
 
 
@@ -251,5 +246,6 @@ def _shown(frame: Frame, side: str) -> Snapshot:
     return frame.ours if side == OURS else frame.theirs
 
 
+_BROKEN = pa.schema([("id", pa.string()), (ROW, pa.int64())])
 _CLASH = pa.schema([("id", pa.string()), *((name, pa.int64()) for name in (BASE, OURS, THEIRS))])
 _ADDED = pa.schema([*((name, pa.string()) for name in ("id", "src", "dst")), (ROW, pa.int64())])

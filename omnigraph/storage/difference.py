@@ -193,6 +193,38 @@ def _marked(store: Store, found: Difference, pair: _Pair) -> tuple[pa.Table, pa.
     return _at_offsets(found.old, pair.old, lost, old), _at_offsets(found.new, pair.new, won, new)
 
 
+def lone_rows(
+    store: Store, old: tuple[Table, int], new: tuple[Table, int]
+) -> tuple[pa.Table, pa.Table]:
+    """`id` and `_rowid` of rows that only one of two forms of a fragment has.
+
+    A form is a version, and the number of the fragment there; other rows are not looked at.
+    """
+    pairs = [(table, table.dataset.get_fragment(number)) for table, number in (old, new)]
+    with reported("none"):
+        gone = [deleted_offsets(store, *one) for one in pairs]
+        if gone[0] is None or gone[1] is None:
+            was, now = (_read(table, [fragment], ["id"]) for table, fragment in pairs)
+            first, second = was[ROW_ID].to_numpy(), now[ROW_ID].to_numpy()
+            return (
+                was.filter(pa.array(~np.isin(first, second))),
+                now.filter(pa.array(~np.isin(second, first))),
+            )
+        lost, won = np.setdiff1d(gone[1], gone[0]), np.setdiff1d(gone[0], gone[1])
+        return _named(pairs[0][1], lost, gone[0]), _named(pairs[1][1], won, gone[1])
+
+
+def _named(fragment: Any, wanted: Offsets, deleted: Offsets) -> pa.Table:
+    """Ids and row ids of rows by offset."""
+    places = (wanted - np.searchsorted(deleted, wanted)).tolist()
+    ids = pa.table(fragment.take(places, columns=["id"])) if places else _NO_IDS
+    rows = row_ids_at(fragment, wanted.tolist()) if places else []
+    return ids.select(["id"]).append_column(ROW_ID, pa.array(rows, pa.uint64()))
+
+
+_NO_IDS = pa.table({"id": pa.array([], pa.string())})
+
+
 def _at_offsets(table: Table, fragment: Any, wanted: Offsets, deleted: Offsets) -> pa.Table:
     """Rows of a fragment by offset; Lance counts only the rows that are there."""
     if not len(wanted) or any(is_blob(one) for one in table.schema):

@@ -13,6 +13,8 @@ import omnigraph
 from omnigraph.storage.find import read
 from tests.merge.afar import Here, merged_by
 from tests.merge.conftest import KEYS, Both, edge, person, stored
+from tests.merge.test_rows import SCHEMA as ROWS_SCHEMA
+from tests.merge.test_rows import _forge
 from tests.merge.test_truth_table import _prepared
 from tests.model.programs import Author
 from tests.model.running import hits, run
@@ -197,3 +199,18 @@ def test_edges_that_both_sides_removed_where_one_must_stay(tmp_path: Path) -> No
             assert graph.merge("dev", side, strategy=side).outcome == "merged"
         rows = read(graph.checkout(side).snapshot.table("edge:Has"), ["id"])["id"].to_pylist()
         assert sorted(rows) == [stays, "b1", "b2"]
+
+
+def test_a_value_that_no_rule_has_seen_is_refused(tmp_path: Path) -> None:
+    graph: Any = omnigraph.init(tmp_path / "g", ROWS_SCHEMA, durability="os")
+    graph.insert("Item", {"code": "a", "size": "s"})
+    _forge(graph.branches.create("dev"), "node:Item", id="z", code="z", size="huge")
+    graph.insert("Item", {"code": "b", "size": "m"})
+    near = graph.merge("dev", dry_run=True, engine="local")
+    with merged_by(Here()):
+        far = graph.merge("dev", dry_run=True)
+        assert graph.merge("dev", strategy="ours").outcome == "merged"
+    assert far.conflicts == near.conflicts
+    assert [one.kind for one in far.conflicts] == ["value_constraint_violation"]
+    rows = read(graph.refresh().snapshot.table("node:Item"), ["id"])["id"].to_pylist()
+    assert sorted(rows) == ["a", "b"]

@@ -124,6 +124,19 @@ def test_auto_takes_spark_for_large_tables_only(
         graph.merge("dev", dry_run=True, engine="clouds")
 
 
+def test_rows_that_maintenance_moved_make_no_merge_large(
+    graph: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph.refresh().optimize()
+    monkeypatch.setattr("omnigraph.history.diff._MANY", 0)
+    monkeypatch.setattr(large, "_SMALL", 0)
+    monkeypatch.setenv(large.LIMIT, "50")
+    looked: list[str] = []
+    monkeypatch.setattr(large, "session_for", lambda *_: looked.append("a session"))
+    assert graph.refresh().merge("dev", dry_run=True).outcome == "merged"
+    assert looked == []
+
+
 def test_auto_on_spark_leaves_small_tables_here(
     spark: Any, graph: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
