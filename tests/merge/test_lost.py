@@ -1,9 +1,11 @@
 """A node that is kept against its deletion does not get its edges back; the merge says so."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import omnigraph
 from tests.merge.conftest import Both, edge, person, stored
 
 
@@ -73,3 +75,28 @@ def test_an_end_that_stays_gone_loses_nothing(prepared: Both) -> None:
     prepared.put("dev", {"node:Person": {"b": person("b", 9)}})
     done = prepared.graph.merge("dev", strategy="theirs")
     assert [one.id for one in done.lost_edges] == ["nb", "ab"]
+
+
+LED = """
+node Person { name: String @key }
+node Team { name: String @key  size: I64? }
+edge Leads: Person -> Team @card(1..2)
+"""
+
+
+def test_an_edge_that_was_decided_about_is_not_lost(tmp_path: Path) -> None:
+    """Without either edge nobody leads anything: the side that is chosen brings its own back."""
+    graph = omnigraph.init(tmp_path / "g", LED, durability="os")
+    with graph.transaction() as tx:
+        tx.insert("Person", {"name": "ada"})
+        tx.insert("Team", {"name": "red"}, {"name": "blue"})
+        tx.connect_nodes("Leads", [("ada", "red", {}), ("ada", "blue", {})])
+    dev = graph.branches.create("dev")
+    dev.update("Team", where="name = 'red'", set={"size": 3})
+    dev.delete("Leads", where="to = 'blue'")
+    graph.delete("Team", where="name = 'red'")
+    tried = graph.merge("dev", dry_run=True)
+    assert [one.kind for one in tried.conflicts] == ["delete_vs_update", "cardinality_violation"]
+    done = graph.merge("dev", strategy="theirs")
+    assert done.lost_edges == ()
+    assert graph.edges("Leads").count() == 1
