@@ -49,6 +49,7 @@ def test_the_quick_comparison_equals_the_whole_one() -> None:
 
 
 @pytest.mark.full
+@pytest.mark.timeout(3600)
 def test_the_quick_comparison_equals_the_whole_one_in_200_histories() -> None:
     for seed in range(200):
         run(Author(seed).program(12 + seed % 12), shadow=True)
