@@ -91,7 +91,7 @@ class Author:
     def program(self, size: int) -> Program:
         """So many steps; with the first ones two branches go apart, or merge each other."""
         steps: list[Step] = []
-        begin = _BEGIN
+        begin: tuple[str, ...] = _BEGIN
         if size > 2 * len(_BEGIN) and self.dice.random() < 0.5:
             begin = self.dice.choice((_CROSSED, _CROSSED, _SHAPED, _CLEANED))
         for kind in (*begin, *self.dice.choices(_KINDS, k=size))[:size]:
