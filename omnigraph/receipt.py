@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.errors import ClientError
 from omnigraph.history.commit import Commit
 from omnigraph.ingest.problem import Problem
 
@@ -106,12 +107,14 @@ class BadRow:
 class LoadReport:
     """All that is wrong with the input of a load; nothing was written.
 
-    True when nothing was wrong. `steps` has the seconds of each step, where they are known.
+    True when nothing was wrong. `steps` has the seconds of each step, where they are known, and
+    `error` is what the first problem is when it is raised.
     """
 
     problems: tuple[BadRow, ...] = ()
     left_out: int = 0
     steps: Mapping[str, float] = field(default_factory=dict)
+    error: ClientError | None = None
 
     def __bool__(self) -> bool:
         return not self.problems
@@ -126,7 +129,7 @@ class LoadReport:
         """The same report with at most so many problems; `left_out` says how many are not shown."""
         shown = self.problems[:most]
         left_out = self.left_out + len(self.problems) - len(shown)
-        return LoadReport(shown, left_out, self.steps)
+        return LoadReport(shown, left_out, self.steps, self.error)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Each problem as a dict."""
@@ -147,7 +150,8 @@ class LoadReport:
 
 def report(problems: Sequence[Problem], steps: Mapping[str, float] | None = None) -> LoadReport:
     """The problems of a load as its caller sees them."""
-    return LoadReport(tuple(_bad_row(one) for one in problems), steps=steps or {})
+    first = problems[0].error if problems else None
+    return LoadReport(tuple(map(_bad_row, problems)), steps=steps or {}, error=first)
 
 
 def _bad_row(one: Problem) -> BadRow:

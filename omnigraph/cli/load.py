@@ -55,7 +55,9 @@ _TYPED = re.compile(r"([A-Z]\w*)=(.+)")
 )
 @click.option("--master", metavar="URL", help="Run on this Spark, such as spark://host:7077.")
 @click.option("--remote", metavar="URL", help="Run through Spark Connect, such as sc://host.")
-@click.option("--report", is_flag=True, help="Print every bad line, not only the first.")
+@click.option(
+    "--report", is_flag=True, help="Print every bad line, not only the first --max-errors."
+)
 @click.option(
     "--max-errors",
     metavar="N",
@@ -91,7 +93,7 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
     from omnigraph.graph import open as open_graph
 
     graph = open_graph(root.uri, actor=how["actor"])
-    many = how["report"] or how["rejects"] is not None or how["dry_run"]
+    asked = how["report"] or how["rejects"] is not None or how["dry_run"]
     with progress("load", hidden=how["no_progress"]) as told:
         done = graph.load(
             _source(data),
@@ -100,7 +102,7 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
             from_=how["base"],
             format=how["format"],
             mapping=_mapping(how["mapping"]),
-            on_error="report" if many else "raise",
+            on_error="report",
             engine="spark" if how["master"] or how["remote"] else how["engine"],
             spark=_session(how["master"], how["remote"]),
             rejects=how["rejects"],
@@ -112,6 +114,8 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
     from omnigraph.receipt import LoadReport
 
     if isinstance(done, LoadReport):
+        if done.error is not None and not asked and len(done) + done.left_out == 1:
+            raise done.error
         _refuse(done, ", ".join(files.name_of(one) for one in data))
         click.get_current_context().exit(exits.FAILED)
     _tell(done, root.uri, mode, how["base"], checked=how["dry_run"])
@@ -168,7 +172,8 @@ def _refuse(found: "LoadReport", name: str) -> None:
     if found.left_out:
         show.problem(f"… and {found.left_out} more", None)
     bad = show.count(len(found) + found.left_out, "problem")
-    show.problem(f"{bad} in {name}; nothing was written", None)
+    hint = found.error.hint if found.error is not None else None
+    show.problem(f"{bad} in {name}; nothing was written", hint)
 
 
 def _tell(done: "Receipt", uri: str, mode: str, base: str | None, *, checked: bool = False) -> None:

@@ -271,6 +271,12 @@ def test_bad_lines_are_reported(omnigraph: Program, graph: str) -> None:
     first = omnigraph("load", "g", "--data", "-", "--mode", "append", stdin=bad)
     assert first.code == 1
     assert "line 1" in first.err
+    assert "line 2" in first.err
+    few = omnigraph("load", "g", "--data", "-", "--mode", "append", "--max-errors", "1", stdin=bad)
+    assert "line 2" not in few.err
+    assert "2 more" in few.err
+    alone = omnigraph("load", "g", "--data", "-", "--mode", "append", stdin=b"{broken\n")
+    assert "problem" not in alone.err, "one problem is told as an error of its own"
     every = omnigraph("load", "g", "--data", "-", "--mode", "append", "--report", stdin=bad)
     assert every.code == 1
     assert "line 1" in every.err
