@@ -2,8 +2,8 @@
 
 Owns when that is due. Single inserts leave fragments of one row; four of them become one, together
 with whatever is before them and not much larger, so that a table of any age has few and a row moves
-some ten times. A write can always do without, and what is larger than a write should carry is left
-to `optimize`.
+some fifteen times. A write can always do without, and what is larger than a write should carry is
+left to `optimize`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from .store import Store
 from .table import Staged, Table
 
 FEWEST = 4  # fragments that are worth a fold
-LARGER = 4  # times what is folded: so large may a fragment be that goes in with it
+LARGER = 8  # times what is folded: so large may a fragment be that goes in with it
 LARGEST = 1 << 16  # rows; such a fragment, or one of so many bytes, is folded no more
 HEAVIEST = 16 << 20
 INDEXED = 512  # rows of a fragment that is worth an index
@@ -67,7 +67,7 @@ def due_of(sizes: Sequence[int]) -> int:
 
     >>> due_of([1] * 3), due_of([1] * 4), due_of([8, 1, 1, 1])
     (0, 4, 0)
-    >>> due_of([64, 8, 1, 1, 1, 1]), due_of([32, 8, 1, 1, 1, 1])
+    >>> due_of([128, 8, 1, 1, 1, 1]), due_of([64, 8, 1, 1, 1, 1])
     (5, 6)
     """
     total = most = count = 0
