@@ -20,7 +20,7 @@ ALLOWED = {
     ("storage/cell.py", "create_cell", "replace_schema_metadata"),
     # The two commits: the strict swap of a cell, and the detached version of a table.
     ("storage/cell.py", "_commit", "commit"),
-    ("storage/table.py", "commit", "commit"),
+    ("storage/table.py", "_detach", "commit"),
     # A control object.
     ("storage/s3.py", "S3Backend.remove", "delete"),
 }
