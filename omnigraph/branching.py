@@ -22,10 +22,16 @@ from omnigraph.merging.merge import Merged, Request, merge, open_merge
 from omnigraph.merging.sides import Granularity
 from omnigraph.merging.strategy import Strategy
 from omnigraph.merging.work import Options
-from omnigraph.pipeline.merge import merge_engine
 from omnigraph.terms import Terms, actor_of
 
 State = str | int | datetime | timedelta | Handle | Snapshot | None
+
+
+def _away(engine: str, spark: Any) -> Any:
+    """Where the joins of a large merge run; asked for late, since few handles ever merge."""
+    from omnigraph.pipeline.merge import merge_engine
+
+    return merge_engine(engine, spark)  # type: ignore[arg-type]
 
 
 class Branching(Handle):
@@ -83,7 +89,7 @@ class Branching(Handle):
         Raises `MergeConflict`, `SchemaMismatch`, `ReadSetConflict` when the target moved meanwhile,
         `PreconditionFailed`, `ReadOnlyError`.
         """
-        away = merge_engine(engine, spark)
+        away = _away(engine, spark)
         bounds = limits or MergeLimits()
         options = Options(granularity_of(granularity), collapse_edges, bounds, away)
         terms = self._merge_terms(message, actor)
@@ -114,7 +120,7 @@ class Branching(Handle):
         """A merge to be looked at and decided conflict by conflict before it is committed."""
         self._writable("a merge")
         theirs, ours = self._lines(source, into)
-        away = merge_engine(engine, spark)
+        away = _away(engine, spark)
         options = Options(granularity_of(granularity), collapse_edges, elsewhere=away)
         asked = Request(options, signature=self._merge_terms(message, actor).signature())
         return MergeSession(open_merge(theirs, ours), asked, self._merged)

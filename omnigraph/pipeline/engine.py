@@ -4,10 +4,10 @@ Owns that choice and what both have in common: rejects, dry runs, the problem th
 is not imported before it was chosen.
 """
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, Literal, get_args
 
 from omnigraph.errors import UsageError
@@ -20,6 +20,7 @@ from .rejects import write_rejects
 from .sources import Files, Input, Names, are_files, find_inputs, total_size
 
 Engine = Literal["auto", "spark", "local"]
+_log = logging.getLogger("omnigraph")
 LARGE = 64 << 20  # bytes of input from which on Spark is worth its start
 
 
@@ -67,12 +68,21 @@ def source_of(data: Any, form: str | None, mapping: Names, way: Way) -> OnSpark 
             raise UsageError(reason="engine spark loads files and DataFrames of Spark")
         return None
     inputs = find_inputs(data, form, mapping)
-    large = way.engine == "auto" and total_size(inputs) >= LARGE and find_spec("pyspark")
-    if way.engine == "spark" or large:
+    large = way.engine == "auto" and total_size(inputs) >= LARGE
+    if way.engine == "spark" or (large and _may_start(way)):
         return OnSpark(inputs)
     alone = len(inputs) == 1 and inputs[0].form == "ndjson"
     by_type = isinstance(data, Mapping)
     return None if alone or (by_type and len(inputs) == len(data)) else Files(inputs)
+
+
+def _may_start(way: Way) -> bool:
+    from .session import may_start
+
+    if way.session is not None or way.remote is not None or may_start():
+        return True
+    _log.info("the load stays in this process: there is no Java for Spark")
+    return False
 
 
 def run(

@@ -4,11 +4,7 @@ Upkeep needs no Spark, so that "auto" takes it only where there is much to do an
 """
 
 import logging
-import os
-import sys
 from collections.abc import Callable
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, get_args
 
 from omnigraph.errors import ConfigError, UsageError
@@ -40,12 +36,9 @@ def _started() -> Any:
 
 def _any_session() -> Any | None:
     """A session if one can be had; what prevents it is no failure."""
-    if find_spec("pyspark") is None:
-        return None
-    from .session import find_java
+    from .session import may_start
 
-    running = "pyspark" in sys.modules  # then there may be a session behind Connect, without Java
-    if not running and find_java(os.environ, Path(sys.prefix)) is None:
+    if not may_start():
         return None
     try:
         return _started()

@@ -14,6 +14,9 @@ import pyarrow as pa
 
 from omnigraph.errors import InputError
 from omnigraph.ingest.problem import Problem
+from omnigraph.storage.root import s3_options
+
+from .sources import s3_system
 
 SCHEMA = pa.schema(
     [
@@ -46,12 +49,23 @@ def write_rejects(folder: str | os.PathLike[str], problems: Sequence[Problem]) -
     import pyarrow.parquet as pq
 
     rows = [reject(one) for one in problems]
-    target = Path(folder)
+    lines = b"".join(orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE) for one in rows)
     try:
-        target.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), target / "rejects.parquet")
-        lines = b"".join(orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE) for one in rows)
-        (target / "rejects.ndjson").write_bytes(lines)
+        system, place = _opened(os.fspath(folder))
+        table = pa.Table.from_pylist(rows, schema=SCHEMA)
+        pq.write_table(table, f"{place}/rejects.parquet", filesystem=system)
+        with system.open_output_stream(f"{place}/rejects.ndjson") as out:
+            out.write(lines)
     except OSError as error:
-        message = f"cannot write rejects to {target}: {error.strerror}"
+        message = f"cannot write rejects to {folder}: {error.strerror or error}"
         raise InputError(message, reason="unwritable") from error
+
+
+def _opened(folder: str) -> tuple[Any, str]:
+    """The file system of a folder, and its name there; a folder on a disk is made."""
+    if folder.startswith("s3://"):
+        return s3_system(s3_options(os.environ)), folder.removeprefix("s3://").rstrip("/")
+    from pyarrow.fs import LocalFileSystem
+
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    return LocalFileSystem(), str(Path(folder).absolute())

@@ -12,11 +12,12 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from omnigraph import ids
 from omnigraph.errors import ConfigError, ServerError
 
 if TYPE_CHECKING:
@@ -159,6 +160,14 @@ def _start_java(conf: Any) -> None:
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 
+def may_start() -> bool:
+    """Whether a session can probably be had: Spark is there, and Java is found or not needed."""
+    if find_spec("pyspark") is None:
+        return False
+    running = "pyspark" in sys.modules  # then there may be a session behind Connect, without Java
+    return running or find_java(os.environ, Path(sys.prefix)) is not None
+
+
 def find_java(environ: Mapping[str, str], prefix: Path) -> Path | None:
     """A `java` that is new enough: of JAVA_HOME, on the path, or the one beside this Python."""
     places = [Path(environ["JAVA_HOME"], "bin", "java")] if environ.get("JAVA_HOME") else []
@@ -200,11 +209,16 @@ def running_tasks(spark: "SparkSession") -> tuple[int, int]:
 
 @contextmanager
 def watched(spark: "SparkSession") -> Iterator[None]:
-    """Tell a failure of Spark as one of ours; stop its jobs when nobody waits for them any more."""
+    """Tell a failure of Spark as one of ours; stop our jobs when nobody waits for them any more.
+
+    Only ours: a session that was handed in may run others.
+    """
+    tag = f"omnigraph-{ids.new_ulid()}"
+    spark.addTag(tag)
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
-        _cancel(spark)
+        spark.interruptTag(tag)
         raise
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
@@ -214,6 +228,9 @@ def watched(spark: "SparkSession") -> Iterator[None]:
             effect="none",
             hint="nothing was published; correct the cause and run it again",
         ) from error
+    finally:
+        with suppress(Exception):  # the session is over
+            spark.removeTag(tag)
 
 
 def _cause(text: str) -> str:
@@ -225,13 +242,6 @@ def _cause(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b.*: ", line)]
     return (named or lines or ["it did not say why"])[-1 if named else 0][:300]
-
-
-def _cancel(spark: "SparkSession") -> None:
-    try:
-        spark.sparkContext.cancelAllJobs()
-    except Exception:  # Spark Connect has no context
-        spark.interruptAll()
 
 
 def _cores() -> int:

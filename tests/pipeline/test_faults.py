@@ -2,6 +2,8 @@
 
 import json
 import threading
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from omnigraph.errors import (
 from omnigraph.history import intent, long, recover
 from omnigraph.history.line import Line
 from omnigraph.pipeline.load import Bulk, load_on_spark
+from omnigraph.pipeline.session import running_tasks, watched
 from omnigraph.pipeline.sources import find_inputs
 from tests.crash.verbs import overdue
 from tests.rig.invariants import check_invariants
@@ -132,6 +135,24 @@ def test_an_interrupt_leaves_nothing(spark: Any, graph: Any, tmp_path: Path) -> 
         load_on_spark(spark, graph._line, bulk(tmp_path, "a", told=told))
     assert held(graph) == ["old"]
     assert pending(graph._line) == 0
+
+
+def test_an_interrupt_leaves_the_jobs_of_others_alone(spark: Any) -> None:
+    def slow(batches: Iterator[Any]) -> Iterator[Any]:
+        time.sleep(2)
+        yield from batches
+
+    def interrupted() -> None:
+        with watched(spark):
+            raise KeyboardInterrupt
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(lambda: spark.range(5).mapInArrow(slow, "id long").count())
+        while not running_tasks(spark)[1]:
+            time.sleep(0.05)
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+        assert other.result() == 5
 
 
 @pytest.mark.full

@@ -64,6 +64,21 @@ def test_inputs_roots_and_exports_on_s3(spark: Any, s3: S3, tmp_path: Path) -> N
     check_invariants(graph.uri)
 
 
+def test_rejects_on_s3(s3: S3, tmp_path: Path) -> None:
+    graph: Any = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
+    file = tmp_path / "bad.ndjson"
+    file.write_text(json.dumps(person("ann", age="old")))
+    folder = f"{s3.url}/rejects"
+    found = graph.load(file, mode="append", engine="local", on_error="report", rejects=folder)
+    assert len(found) == 1
+    system, name = s3_system(s3_options(os.environ)), folder.removeprefix("s3://")
+    table = pq.read_table(f"{name}/rejects.parquet", filesystem=system)
+    assert table.column("file").to_pylist() == [str(file)]
+    with system.open_input_stream(f"{name}/rejects.ndjson") as lines:
+        assert json.loads(lines.read())["id"] == "ann"
+    assert not Path("s3:").exists()
+
+
 @pytest.mark.full
 @pytest.mark.timeout(900)
 def test_credentials_are_nowhere_to_be_seen(s3: S3, tmp_path: Path) -> None:

@@ -1,7 +1,10 @@
 """Erased for good: nothing of a deleted person is left, and everything that stays still works."""
 
+import gzip
+import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import omnigraph
@@ -92,6 +95,29 @@ def test_traces_elsewhere_are_named(graph: Graph, tmp_path: Path) -> None:
     assert any("part-0.jsonl" in one.name for one in found.traces)
     with pytest.raises(InputError, match="no type 'Nobody'"):
         graph.check_absent("Nobody", WHO)
+
+
+def test_traces_in_packed_files_are_named(graph: Graph, tmp_path: Path) -> None:
+    """What a refused load wrote is Parquet: no byte of it need be that of an id."""
+    lines = [
+        json.dumps({"type": "Person", "data": {"name": f"x{n}", "bio": 7}}) for n in range(999)
+    ]
+    lines.insert(500, json.dumps({"type": "Person", "data": {"name": WHO, "bio": 7}}))
+    data = tmp_path / "bad.ndjson.gz"
+    data.write_bytes(gzip.compress("\n".join(lines).encode()))
+    rejects = tmp_path / "rejects"
+    graph.load(data, mode="merge", on_error="report", rejects=rejects)
+    (rejects / "rejects.ndjson").unlink()
+    delete(graph)
+    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    packed = tmp_path / "export.zst"
+    with pa.CompressedOutputStream(pa.OSFile(str(packed), "wb"), "zstd") as out:
+        out.write("\n".join(lines).encode())
+    found = graph.check_absent("Person", WHO, also=[rejects, data, packed])
+    assert {Path(one.name).name for one in found.traces} >= {
+        "rejects.parquet", "bad.ndjson.gz", "export.zst"
+    }  # fmt: skip
+    assert graph.check_absent("Person", "x-not-there", also=[rejects, data, packed])
 
 
 def test_blobs_and_indexes_live_through_a_cleanup(graph: Graph, tmp_path: Path) -> None:

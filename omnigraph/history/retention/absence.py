@@ -23,6 +23,7 @@ from omnigraph.storage import layout
 from omnigraph.storage.physical import stored_batches
 from omnigraph.storage.store import Store
 
+from .packed import pieces_of
 from .roots import list_refs
 from .survey import TABLES, kind_of, place_of
 
@@ -96,7 +97,7 @@ def find_traces(
     files, size = len(listed), sum(one.size for one in listed)
     for path in _paths(also):
         files, size = files + 1, size + path.stat().st_size
-        if _holds(path.read_bytes(), search.needle, binary=path.suffix == ".arrays"):
+        if _in_file(path, search):
             traces.append(Trace(str(path), "bytes"))
     return Absence(type_name, entity_id, tuple(traces), files, size)
 
@@ -188,6 +189,13 @@ def _in_chunk(search: _Search, name: str) -> bool:
 
 def _holds(body: bytes, needle: bytes, *, binary: bool) -> bool:
     return needle in body and not (binary and len(needle) < _SHORT)
+
+
+def _in_file(path: Path, search: _Search) -> bool:
+    """Whether a file outside the root holds the id, packed or not."""
+    binary = path.suffix == ".arrays"
+    pieces = pieces_of(path, overlap=len(search.needle))
+    return any(_holds(one, search.needle, binary=binary) for one in pieces)
 
 
 def _paths(places: Sequence[str | Path]) -> Iterator[Path]:
