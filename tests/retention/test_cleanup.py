@@ -1,7 +1,7 @@
 """Cleanup of a quiet graph: what stays, what goes, and that nothing unreachable is left."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from omnigraph.history.retention.collect import cleanup, preview
 from omnigraph.history.retention.policy import Policy, policy_of
 from omnigraph.history.snapshot import snapshot
 from omnigraph.history.tags import create_tag, delete_tag, open_tag
+from omnigraph.ids import fixed
 from omnigraph.storage.store import Store, open_store
 from tests.rig.invariants import files
 from tests.rig.writes import (
@@ -324,3 +325,21 @@ def test_what_is_held_stays(tmp_path: Path) -> None:
     with pytest.raises(HistoryReclaimed):
         omnigraph.open(tmp_path / "g").at(held.snapshot.commit_id).query(QUERY)
     assert graph._store.objects.list("__recovery") == []
+
+
+def test_a_clock_that_is_ahead_of_the_store_makes_nothing_younger_than_now(tmp_path: Path) -> None:
+    """A store that counts whole seconds is always behind the clock of who writes to it."""
+    store = init_small(tmp_path / "g")
+    line = open_line(store, "main")
+    with fixed(datetime.now(UTC) + timedelta(days=1)):
+        for n in range(3):
+            write(line, append({f"r{n}": n}))
+    place = line.base().state.tables[PERSON].location
+
+    def versions() -> int:
+        return sum("/d" in one.name for one in store.objects.list(f"{place}/_versions"))
+
+    cleanup(store, Policy(keep=1))
+    assert versions() == 3, "the grace spares them"
+    cleanup(store, Policy(keep=1, grace=timedelta()))
+    assert versions() == 1

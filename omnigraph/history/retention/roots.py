@@ -183,8 +183,9 @@ def _age(marking: Marking, child: Commit) -> timedelta:
     times = [one for one in map(marking.born, entries) if one is not None]
     if entries and not times:
         return timedelta.max  # its files went long ago
-    # A merge takes older versions over: its own time can only make it younger.
-    return marking.survey.at - max(*times, child.published, child.published)
+    # A merge takes older versions over: its own time can only make it younger, never unborn, though
+    # the clock of a store may be behind that of a writer, or count whole seconds.
+    return max(timedelta(), marking.survey.at - max(*times, child.published, child.published))
 
 
 def _keep_line(marking: Marking, log: Log, line: list[Commit], erased: frozenset[str]) -> None:
