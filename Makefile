@@ -6,7 +6,7 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS  := 2
 
-.PHONY: help setup demo test test-full check bench bench-peers bench-pipeline bench-merge docs dist tables clean
+.PHONY: help setup demo test test-full check bench bench-peers bench-pipeline bench-scale bench-growth bench-mutate bench-merge docs dist tables clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,15 +44,31 @@ bench: $(READY) ## Measure start-up, and what storage asks of S3 and how long th
 
 SCALE := 0.01
 
+PEERS = $(BIN)/python -c 'import duckdb, ladybug' 2>/dev/null || \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+
 bench-peers: $(READY) ## Compare with Ladybug and DuckDB; SCALE=1 for ten million edges
-	@$(BIN)/python -c 'import duckdb, ladybug' 2>/dev/null || \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	@$(PEERS)
 	$(BIN)/python -m bench.peers --scale $(SCALE)
 
 PAPERS := 20000
 
 bench-pipeline: $(READY) ## Loads and exports on Spark beside plain Spark; PAPERS=1000000 for ten million edges
+	@$(PEERS)
 	$(BIN)/python -m bench.pipeline --papers $(PAPERS)
+
+EDGES := 1000000
+
+bench-scale: $(READY) ## Seconds and memory of loads and exports; EDGES="1000000 10000000 100000000" for the curve
+	$(BIN)/python -m bench.scale $(EDGES) --best-of 3
+
+COMMITS := 1000
+
+bench-growth: $(READY) ## What many small writes leave behind; COMMITS=10000 for the whole table
+	$(BIN)/python bench/growth.py $(COMMITS)
+
+bench-mutate: $(READY) ## Writes of one row beside the bare work of Lance
+	$(BIN)/python -m bench.mutate
 
 MERGE :=
 

@@ -24,6 +24,7 @@ from omnigraph.pipeline.session import spark_session
 from omnigraph.pipeline.sources import find_inputs
 
 _CHUNK = 1_000_000
+LINE = 8e9  # bytes of all processes together
 
 
 def generate(folder: Path, edges: int) -> dict[str, str]:
@@ -94,7 +95,10 @@ def _held(process: int) -> int:
     return 0
 
 
-def measure(spark: Any, folder: Path, edges: int) -> None:
+Taken = tuple[float, float]  # seconds, bytes
+
+
+def measure(spark: Any, folder: Path, edges: int) -> dict[str, Taken]:
     """Load and export once, and say what it took."""
     files = generate(folder / "data", edges)
     graph = omnigraph.init(folder / "graph", SCHEMA, durability="os")
@@ -113,6 +117,16 @@ def measure(spark: Any, folder: Path, edges: int) -> None:
             flush=True,
         )
     print(f"{'':>11} steps: {steps}; {done.summary.bytes / 1e6:,.0f} MB", flush=True)
+    return {"load": (load.seconds, loading.bytes), "export": (export.seconds, writing.bytes)}
+
+
+def judge(edges: int, runs: list[dict[str, Taken]]) -> None:
+    """The best of all runs, and whether the most memory stayed below the line."""
+    for name in ("load", "export"):
+        best, most = min(one[name][0] for one in runs), max(one[name][1] for one in runs)
+        verdict = f"below {LINE / 1e9:.0f} GB: {'yes' if most < LINE else 'NO'}"
+        told = f"{best:8.1f} s the best of {len(runs)}, {most / 1e9:.2f} GB the most"
+        print(f"{edges:>11,} edges {name:7} {told}, {verdict}", flush=True)
 
 
 def main() -> None:
@@ -126,10 +140,12 @@ def main() -> None:
         settings = {"spark.driver.memory": given.memory, "spark.local.dir": scratch}
         spark = spark_session(master="local[2]", settings=settings)
         for edges in given.edges:
+            runs = []
             for _ in range(given.best_of):
                 folder = Path(scratch, "work")
-                measure(spark, folder, edges)
+                runs.append(measure(spark, folder, edges))
                 shutil.rmtree(folder)
+            judge(edges, runs)
         spark.stop()
 
 

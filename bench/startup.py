@@ -1,6 +1,6 @@
-"""How long `omnigraph lint` takes to start, as a multiple of Python's own start.
+"""How long `omnigraph lint` and a cold `omnigraph query` take, as multiples of Python's own start.
 
-Prints the multiple, where the time goes, and the third-party packages that were loaded. Fails only
+Prints the multiples, where the time goes, and the third-party packages that were loaded. Fails only
 when a package is loaded that the command does not need: time depends on the machine, imports do
 not.
 """
@@ -9,6 +9,7 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -76,10 +77,10 @@ def seconds(command: Sequence[str]) -> float:
     return time.perf_counter() - start
 
 
-def compare() -> tuple[float, float]:
-    """The medians of Python alone and of the command, in turns so that both meet the same load."""
-    seconds(COMMAND)  # the first run also writes byte code
-    rounds = [(seconds(PYTHON), seconds(COMMAND)) for _ in range(ROUNDS)]
+def compare(command: Sequence[str]) -> tuple[float, float]:
+    """The medians of Python alone and of a command, in turns so that both meet the same load."""
+    seconds(command)  # the first run also writes byte code
+    rounds = [(seconds(PYTHON), seconds(command)) for _ in range(ROUNDS)]
     alone, whole = zip(*rounds, strict=True)
     return statistics.median(alone), statistics.median(whole)
 
@@ -91,6 +92,16 @@ def measure_parts() -> dict[str, float]:
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
+def query_command(folder: str) -> tuple[str, ...]:
+    """A query of the example in a process of its own, on a graph made for it."""
+    run = (sys.executable, "-m", "omnigraph.cli.main")
+    data = ("--data", str(LIBRARY / "data"), "--mode", "append", "--engine", "local")
+    subprocess.run((*run, "--quiet", "init", folder, "--schema", str(SCHEMA)), check=True)
+    subprocess.run((*run, "--quiet", "load", folder, *data), check=True)
+    asked = "match { $p: Paper $p.year > 2000 } return { count($p) as n }"
+    return (*run, "query", "--store", folder, "-e", asked)
+
+
 def loaded_packages() -> list[str]:
     """The third-party packages in memory after the command has run."""
     command = (sys.executable, "-c", LOADED, *LINT)
@@ -99,7 +110,11 @@ def loaded_packages() -> list[str]:
 
 def main() -> int:
     """Print the report; gives 1 when something heavy was loaded."""
-    alone, whole = compare()
+    with tempfile.TemporaryDirectory() as folder:
+        alone, whole = compare(query_command(f"{folder}/g"))
+    print(f"omnigraph query: {whole / alone:.1f} times the start of Python")
+    print(f"  {whole * 1e3:6.1f} ms in all, median of {ROUNDS} runs")
+    alone, whole = compare(COMMAND)
     print(f"omnigraph lint: {whole / alone:.1f} times the start of Python")
     print(f"  {whole * 1e3:6.1f} ms in all, median of {ROUNDS} runs")
     print(f"  {alone * 1e3:6.1f} ms python -c pass")

@@ -17,6 +17,7 @@ PAGES = (
     "docs/how-to/undo.md",
     "docs/how-to/change-a-schema.md",
     "docs/how-to/operate.md",
+    "docs/how-to/erase.md",
     "docs/how-to/follow-changes.md",
     "docs/reference/json.md",
     "docs/reference/python.md",
