@@ -138,12 +138,9 @@ def failing(monkeypatch: pytest.MonkeyPatch, name: str, how: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "how"),
-    [
-        ("_rewrite", "raise"),
-        *(pytest.param("_index", how, marks=pytest.mark.full) for how in ("raise", "kill")),
-        pytest.param("_rewrite", "kill", marks=pytest.mark.full),
-    ],
+    [(name, how) for name in ("_rewrite", "_index") for how in ("raise", "kill")],
 )
+@pytest.mark.full
 def test_a_task_that_fails_leaves_nothing_that_shows(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, how: str
 ) -> None:
