@@ -1,6 +1,7 @@
 """Cleanup of a quiet graph: what stays, what goes, and that nothing unreachable is left."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from omnigraph.errors import (
     HistoryReclaimed,
     InputError,
     ReadOnlyError,
+    StorageError,
 )
 from omnigraph.history.branches import create_branch, delete_branch, open_line
 from omnigraph.history.line import Line
@@ -23,6 +25,7 @@ from omnigraph.history.retention.policy import Policy, policy_of
 from omnigraph.history.snapshot import snapshot
 from omnigraph.history.tags import create_tag, delete_tag, open_tag
 from omnigraph.ids import fixed
+from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store, open_store
 from tests.rig.invariants import files
 from tests.rig.writes import (
@@ -343,3 +346,17 @@ def test_a_clock_that_is_ahead_of_the_store_makes_nothing_younger_than_now(tmp_p
     assert versions() == 3, "the grace spares them"
     cleanup(store, Policy(keep=1, grace=timedelta()))
     assert versions() == 1
+
+
+def test_a_store_that_fails_is_told_as_such(tmp_path: Path) -> None:
+    store = init_small(tmp_path / "g")
+    line = open_line(store, "main")
+    for n in range(3):
+        write(line, append({f"r{n}": n}))
+    for at in range(1, 8):  # the clock, the claim, the list, the fence, the result
+        with (
+            store.effects.failing(Fault(at, "before")),
+            suppress(StorageError, ConcurrentCommit),
+        ):
+            cleanup(store, Policy(keep=1, grace=timedelta()))
+    assert len(read_branch(line)[PERSON]) == 3

@@ -13,6 +13,7 @@ from omnigraph.errors import ConcurrentCommit, StorageError
 from omnigraph.history import intent as intents
 from omnigraph.history.recover import recover
 from omnigraph.storage import layout
+from omnigraph.storage.failures import reported
 from omnigraph.storage.store import Store
 from omnigraph.storage.transfer import Files
 
@@ -55,6 +56,7 @@ class _Run:
         self.claim.keep()
 
 
+@reported("none")
 def preview(store: Store, policy: Policy, hands: Hands | None = None) -> Cleanup:
     """What a cleanup would remove now; nothing is written."""
     hands = hands or Here()
@@ -67,6 +69,7 @@ def preview(store: Store, policy: Policy, hands: Hands | None = None) -> Cleanup
     return Cleanup(True, rows, paths, len(marking.kept), hands.name)
 
 
+@reported("unknown")
 def cleanup(
     store: Store, policy: Policy, progress: Progress | None = None, hands: Hands | None = None
 ) -> Cleanup:
