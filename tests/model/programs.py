@@ -78,6 +78,7 @@ _SHAPED = (
     *("value_p", "value_main", "cross_look"),
 )
 _CLEANED = ("cross_fork", "cross_main", "cross_other", "cleanup", "cross_merge")
+_CLASHED = ("cross_fork", "nick_main", "nick_p", "cross_merge")
 
 
 class Author:
@@ -93,7 +94,7 @@ class Author:
         steps: list[Step] = []
         begin: tuple[str, ...] = _BEGIN
         if size > 2 * len(_BEGIN) and self.dice.random() < 0.5:
-            begin = self.dice.choice((_CROSSED, _CROSSED, _SHAPED, _CLEANED))
+            begin = self.dice.choice((_CROSSED, _CROSSED, _SHAPED, _CLEANED, _CLASHED))
         for kind in (*begin, *self.dice.choices(_KINDS, k=size))[:size]:
             step = self._step(kind)
             steps.append(step)
@@ -111,6 +112,8 @@ class Author:
             )
         if kind.startswith("cross"):
             return self._cross(kind)
+        if kind.startswith("nick"):
+            return self._named(kind.partition("_")[2])
         if kind.startswith("value"):
             return self._valued(kind.partition("_")[2])
         if kind.startswith("shape"):
@@ -139,6 +142,12 @@ class Author:
             return self._put(branch)
         row = {**known, "age": 5 if branch == "p" else 6}
         return "put", branch, (((PERSON, "a"), tuple(row.items())),)
+
+    def _named(self, branch: str) -> Step:
+        """A name that another one gets elsewhere, though it must be unique."""
+        own = "b" if branch == "main" else "c"
+        row = {**self.model.graph(branch)[PERSON, own], "nick": "B"}
+        return "put", branch, (((PERSON, own), tuple(row.items())),)
 
     def _valued(self, branch: str) -> Step:
         """A value in a column that a schema added, whatever it is called by now."""
