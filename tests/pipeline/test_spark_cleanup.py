@@ -15,6 +15,7 @@ from omnigraph.history.retention.hands import Here
 from omnigraph.history.retention.survey import take_survey
 from omnigraph.pipeline import cleanup as on_spark
 from tests.rig.invariants import check_invariants, files
+from tests.rig.plugin import S3
 
 SCHEMA = "node P { k: String @key  n: I64?  b: Blob? }\nedge E: P -> P"
 KEEP: dict[str, Any] = {"keep": 2, "grace": 0, "confirm": True}
@@ -157,3 +158,18 @@ def test_auto_takes_spark_for_many_files_only(
     assert graph.cleanup(keep=1, grace=0, spark=spark).engine == "local"
     monkeypatch.setattr(on_spark, "LARGE", 10)
     assert graph.cleanup(keep=1, grace=0, spark=spark).engine == "spark"
+
+
+@pytest.mark.full
+def test_upkeep_of_a_graph_on_s3(spark: Any, s3: S3) -> None:
+    graph = omnigraph.init(s3.url, SCHEMA)
+    for n in range(3):
+        graph.load({"P": [{"k": f"k{n}", "n": n, "b": b"x" * 100}]}, mode="append")
+    before = sorted(map(str, graph.export()))
+    done = graph.optimize(engine="spark", spark=spark)
+    assert [one.fragments_removed for one in done.datasets if one.committed] == [3]
+    report = graph.cleanup(**KEEP, engine="spark", spark=spark)
+    assert report.engine == "spark"
+    assert not report.failed
+    assert report.old_versions_removed
+    assert sorted(map(str, omnigraph.open(s3.url).export())) == before
