@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from omnigraph.history import bases
+from omnigraph.history import bases, diff
 from omnigraph.history.bases import best_bases
 from omnigraph.history.commit import Commit
 from omnigraph.history.entities import TableChanges
+from omnigraph.history.retention import roots
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.merging import merge, work
 from omnigraph.merging.sides import Sides, ids_of
@@ -132,6 +133,16 @@ def merged_again(patch: Patch) -> None:
     patch.setattr(merge, "capture", capture)
 
 
+def columns_by_name(patch: Patch) -> None:
+    """Columns of an older schema are found by their names, not by their numbers."""
+    patch.setattr(diff, "_identity", lambda one: one.name.encode())
+
+
+def forgotten_bases(patch: Patch) -> None:
+    """A cleanup takes what two branches stand on together."""
+    patch.setattr(roots, "_merge_bases", lambda _: ())
+
+
 def _judging(patch: Patch, keep: Callable[[list[Any]], list[Any]]) -> None:
 
     def check(*args: Any, **options: Any) -> Any:
@@ -140,6 +151,8 @@ def _judging(patch: Patch, keep: Callable[[list[Any]], list[Any]]) -> None:
 
     patch.setattr(work, "check", check)
 
+
+_ADA = (("name", "a"), ("age", 1), ("nick", "A"), ("score", 0.0))
 
 DEFECTS: dict[str, Defect] = {
     "wrong_base": Defect(
@@ -326,6 +339,28 @@ DEFECTS: dict[str, Defect] = {
         (
             ("fork", "main", "r", 0),
             ("merge", "r", "main", "rows"),
+        ),
+    ),
+    "columns_by_name": Defect(
+        columns_by_name,
+        (
+            ("schema", None, "add"),
+            ("put", "main", ((("node:Person", "a"), (*_ADA, ("more", "u"))),)),
+            ("fork", "main", "p", None),
+            ("schema", None, "rename"),
+            ("put", "p", ((("node:Person", "a"), (*_ADA, ("other", "v"))),)),
+            ("put", "main", ((("node:Person", "a"), (*_ADA, ("other", "w"))),)),
+            ("merge", "p", "main", "none"),
+        ),
+    ),
+    "forgotten_bases": Defect(
+        forgotten_bases,
+        (
+            ("fork", "main", "p", None),
+            ("put", "main", ((("node:Team", "t"), (("title", "y"),)),)),
+            ("put", "p", ((("node:Team", "s"), (("title", "y"),)),)),
+            ("cleanup", 1),
+            ("merge", "p", "main", "none"),
         ),
     ),
 }
