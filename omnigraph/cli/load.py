@@ -167,13 +167,14 @@ def _refuse(found: "LoadReport", name: str) -> None:
         error = InputError(f"{len(found)} bad lines in {name}; nothing was written")
         show.document(error.to_json() | {"problems": found.to_dicts()})
         return
+    hint = found.error.hint if found.error is not None else None
     for one in found:
-        show.problem(one.reason if one.file is None else f"{one.file}: {one.reason}", None)
+        show.problem(one.reason if one.file is None else f"{one.file}: {one.reason}", hint)
+        hint = None  # of the first, which is likely that of all
     if found.left_out:
         show.problem(f"… and {found.left_out} more", None)
     bad = show.count(len(found) + found.left_out, "problem")
-    hint = found.error.hint if found.error is not None else None
-    show.problem(f"{bad} in {name}; nothing was written", hint)
+    show.problem(f"{bad} in {name}; nothing was written", None)
 
 
 def _tell(done: "Receipt", uri: str, mode: str, base: str | None, *, checked: bool = False) -> None:

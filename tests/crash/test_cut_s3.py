@@ -15,7 +15,7 @@ from tests.crash.verbs import VERBS, write_elsewhere
 from tests.rig.plugin import S3
 
 GOLDEN = Path(__file__).parent.parent / "cases" / "crash" / "matrix_s3.txt"
-# An erasure is a rewrite and a cleanup; what a cleanup removes goes in many requests at once. Both
+# Not tried on S3 yet: what a cleanup removes goes in many requests at once, in no order. Both
 # are cut at every effect on a disk.
 ON_DISK = {"cleanup", "erase"}
 ON_S3 = [one for one in VERBS if one not in ON_DISK]
