@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from omnigraph.errors import (
     ChangeFeedGap,
+    ChangeSchemaBoundary,
     CommitHasNoParent,
     CommitNotFound,
     HistoryReclaimed,
@@ -24,7 +25,7 @@ from omnigraph.storage.failures import storage_failure
 
 from .commit import Commit, TableEntry
 from .cursor import digest_of
-from .diff import changed_keys, diff_table, snapshot_of
+from .diff import changed_keys, diff_table, former_key, snapshot_of
 from .entities import OPS, TableChanges
 from .snapshot import Snapshot
 
@@ -220,12 +221,32 @@ def _state_after(old: Snapshot, commit: Commit) -> Snapshot:
 
 
 def _told(old: Snapshot, new: Snapshot, scope: Scope) -> Iterator[TypeChanges]:
+    if old.schema_row.hash != new.schema_row.hash:
+        _check_names(old, new, scope)
     for _, type_id, key in _in_order(old, new):
         if scope.wants(key.partition(":")[0], type_id):
             found = diff_table(old, new, key)
             kept = found if scope.ops is None else found.only(tuple(scope.ops))
             if not kept.empty:
                 yield TypeChanges(type_id, kept)
+
+
+def _check_names(old: Snapshot, new: Snapshot, scope: Scope) -> None:
+    """A reader who copies properties by name must hear of new names, though no row has changed."""
+    for key in sorted(new.tables):
+        before = former_key(old, new, key)
+        if before not in old.tables or _names(old, before) == _names(new, key):
+            continue
+        kind, _, name = key.partition(":")
+        if scope.wants(kind, new.schema.ir.type_id(kind, name)):  # type: ignore[arg-type]
+            raise ChangeSchemaBoundary(graph_commit_id=new.commit_id, type_name=name)
+
+
+def _names(shown: Snapshot, key: str) -> frozenset[str]:
+    kind, _, name = key.partition(":")
+    catalog = shown.schema.ir.catalog
+    found = catalog.node(name) if kind == "node" else catalog.edge(name)
+    return frozenset(one.name for one in found.properties) if found is not None else frozenset()
 
 
 def _in_order(old: Snapshot, new: Snapshot) -> list[tuple[int, int, str]]:

@@ -163,6 +163,16 @@ def test_a_changed_type_is_a_boundary_and_a_baseline_leads_over_it(graph: Graph)
     assert told(graph.changes(cursor=made.cursor)) == [[("insert", "Firm", "after")]]
 
 
+def test_a_property_with_a_new_name_is_a_boundary(graph: Graph) -> None:
+    """No row has changed; who copies by name would keep the old one."""
+    start, firms = graph.changes().cursor, graph.changes(types=["Firm"]).cursor
+    graph.apply_schema(SCHEMA.replace("age: I32?", 'years: I32? @rename_from("age")'))
+    with pytest.raises(ChangeSchemaBoundary) as error:
+        list(graph.changes(cursor=start))
+    assert error.value.type_name == "Person"
+    assert told(graph.changes(cursor=firms, types=["Firm"])) == [[]]
+
+
 def test_a_filter_knows_a_type_that_was_dropped_since(graph: Graph) -> None:
     start = graph.changes(types=["Firm"]).cursor
     every = graph.changes().cursor

@@ -238,7 +238,7 @@ def test_a_fork_of_the_past_claims_no_batch_that_came_later(root: Path) -> None:
     first = _batch(main, "s", "1")
     both = _batch(main, "t", "1")
     _batch(main, "s", "2")
-    create_branch(main.store, "head", main)
+    create_branch(main.store, "tip", main)
     create_branch(main.store, "both", main, commit_id=both)
     create_branch(main.store, "first", main, commit_id=first)
     streams = {
@@ -246,7 +246,7 @@ def test_a_fork_of_the_past_claims_no_batch_that_came_later(root: Path) -> None:
     }
     assert streams == {
         "main": {"s": "2", "t": "1"},
-        "head": {"s": "2", "t": "1"},
+        "tip": {"s": "2", "t": "1"},
         "both": {"s": "1", "t": "1"},
         "first": {"s": "1"},
     }

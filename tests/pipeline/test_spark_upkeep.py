@@ -14,7 +14,7 @@ import omnigraph
 from omnigraph.errors import NotFound, ServerError, UsageError
 from omnigraph.graph import Graph
 from omnigraph.pipeline import optimize as on_spark
-from omnigraph.pipeline import pick
+from omnigraph.pipeline import pick, session
 from omnigraph.storage import compact, fold
 from omnigraph.storage.index import covered
 from omnigraph.storage.table import open_table
@@ -183,9 +183,9 @@ def test_what_cannot_be_is_refused(spark: Any, tmp_path: Path) -> None:
 
 
 def test_auto_takes_spark_for_much_work_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    session = object()
-    assert pick.session_for("auto", session, lambda: False) is None
-    assert pick.session_for("auto", session, lambda: True) is session
-    assert pick.session_for("local", session, lambda: True) is None
-    monkeypatch.setattr(pick, "find_spec", lambda _: None)
+    given = object()
+    assert pick.session_for("auto", given, lambda: False) is None
+    assert pick.session_for("auto", given, lambda: True) is given
+    assert pick.session_for("local", given, lambda: True) is None
+    monkeypatch.setattr(session, "find_spec", lambda _: None)
     assert pick.session_for("auto", None, lambda: True) is None, "without Spark it goes on"
