@@ -81,8 +81,11 @@ def _show(found: "Checkup") -> None:
     if found.damage:
         for name, commit in found.readable.items():
             show.result(f"newest readable commit of {name}: {commit or 'none'}")
-    nouns = {"branches": "branch", "commits": "commit", "files": "file", "rows": "row"}
-    read = ", ".join(show.count(number, nouns[what]) for what, number in found.read.items())
+    nouns = {"branches": "branch"}  # all others end in s
+    read = ", ".join(
+        show.count(number, nouns.get(what, what.removesuffix("s")))
+        for what, number in found.read.items()
+    )
     wrong = sum(one.severity == "error" for one in found.findings) + found.more
     warned = len(found.findings) - wrong + found.more
     said = [show.count(wrong, "error")] if wrong else []

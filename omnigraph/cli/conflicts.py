@@ -33,9 +33,14 @@ class Next:
     how: tuple[str, ...] = ()
     sides: tuple[str, ...] = ()
 
+    @property
+    def by_name(self) -> bool:
+        """Whether sides were given for types or kinds of conflicts, not one for all."""
+        return any("=" in one for one in self.sides)
+
     def with_(self, *more: str) -> str:
-        """The command with other options: a side for all conflicts takes the place of others."""
-        sides = () if "--strategy" in more else self.sides
+        """The command with other options: one side for all takes the place of another."""
+        sides = () if "--strategy" in more and not self.by_name else self.sides
         words = ("omnigraph", *self.words, "--uri", self.uri, *self.how, *sides, *more)
         return " ".join(shlex.quote(one) for one in words)
 
@@ -168,8 +173,8 @@ def tell_conflicts(
     ours, theirs = sides
     lines.append("what to type next:")
     ways = {
-        f"keep what {ours} has": ("--strategy", "ours"),
-        f"take what {theirs} has": ("--strategy", "theirs"),
+        f"keep what {ours} has": _all_of(found, "ours", again),
+        f"take what {theirs} has": _all_of(found, "theirs", again),
         "see all of them": ("--dry-run", "--json"),
     }
     if "--granularity" not in again.how and all(_apart(one) for one in found):
@@ -177,6 +182,14 @@ def tell_conflicts(
         ways = together | ways
     lines += [f"  {again.with_(*more)}   # {why}" for why, more in ways.items()]
     click.echo("\n".join(lines), err=err, color=settings().color)
+
+
+def _all_of(found: Sequence["EntityConflict"], side: str, again: Next) -> tuple[str, ...]:
+    """One side for all that is left; what was decided by name before stays decided."""
+    if not again.by_name:
+        return ("--strategy", side)
+    names = sorted({one.type_name for one in found})
+    return tuple(word for name in names for word in ("--strategy", f"{name}={side}"))
 
 
 def _lines(one: "EntityConflict", sides: tuple[str, str]) -> Iterable[str]:

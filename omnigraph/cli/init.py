@@ -2,6 +2,8 @@
 
 import click
 
+from omnigraph.diagnostics import Source
+
 from . import files, show
 from .address import actor_option, place, tell_target
 from .options import settings, shared_options
@@ -30,6 +32,7 @@ def init(uri: str, schema_path: str, force: bool, actor: str | None) -> None:
     from omnigraph.graph import init as init_graph
     from omnigraph.storage.layout import STAMP
 
+    _warn(source)
     made = init_graph(root.uri, source, force=force, actor=actor)
     if settings().json:
         facts = {
@@ -42,3 +45,12 @@ def init(uri: str, schema_path: str, force: bool, actor: str | None) -> None:
         show.document(facts)
     else:
         show.result(f"initialized {made.uri}")
+
+
+def _warn(source: Source) -> None:
+    """Tell what is odd about a schema before it is kept; its errors are told by who makes it."""
+    from omnigraph.lang.schema import examine_schema
+
+    catalog, found = examine_schema(source.text, source.name)
+    if catalog is not None and not settings().json:
+        show.findings(found, source, err=True)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from omnigraph.errors import OmnigraphError
 from omnigraph.history.schemas import Contract
 from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.storage import layout
 from omnigraph.storage.arrow import table_key
 from omnigraph.storage.head import unremembering
 from omnigraph.storage.store import Store
@@ -78,7 +79,8 @@ def check_graph(store: Store, *, quick: bool = False, progress: Progress | None 
     readable = {one.head.label: newest_readable(store, one, run.whole) for one in pasts}
     lost = {one.branch: None for one in early if one.branch is not None}
     read = {
-        "branches": len(pasts),
+        "branches": sum(one.head.ref.place == layout.REFS for one in pasts),
+        "tags": sum(one.head.ref.place != layout.REFS for one in pasts),
         "commits": len(run.commits),
         "files": run.whole.looked_at,
         "rows": run.rows,

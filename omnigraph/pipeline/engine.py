@@ -72,8 +72,11 @@ def source_of(data: Any, form: str | None, mapping: Names, way: Way) -> OnSpark 
     if way.engine == "spark" or (large and _may_start(way)):
         return OnSpark(inputs)
     alone = len(inputs) == 1 and inputs[0].form == "ndjson"
-    by_type = isinstance(data, Mapping)
-    return None if alone or (by_type and len(inputs) == len(data)) else Files(inputs)
+    # One file for each type is taken by this process as it is.
+    single = isinstance(data, Mapping) and all(
+        isinstance(one, str | os.PathLike) for one in data.values()
+    )
+    return None if alone or (single and len(inputs) == len(data)) else Files(inputs)
 
 
 def _may_start(way: Way) -> bool:

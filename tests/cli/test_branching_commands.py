@@ -184,7 +184,10 @@ def test_what_to_type_next_keeps_what_was_typed(omnigraph: Program, graph: str) 
     sides = ("--strategy", "orphan_edge=ours")
     named = omnigraph("branch", "merge", "r", "--uri", graph, *sides, "--dry-run")
     assert f"--uri {graph} --strategy orphan_edge=ours --dry-run --json   #" in named.out
-    assert f"--uri {graph} --strategy theirs   #" in named.out
+    decided = f"--uri {graph} --strategy orphan_edge=ours --strategy Person=theirs"
+    assert f"{decided}   #" in named.out, "what was decided stays decided"
+    done = omnigraph("branch", "merge", "r", *decided.split())
+    assert done.code == 0, done.err
 
 
 def test_a_broken_rule_is_told_beside_the_values(omnigraph: Program) -> None:

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import omnigraph as library
@@ -419,3 +421,12 @@ def test_a_failed_change_says_that_nothing_was_written(omnigraph: Program, graph
     assert (ended.code, ended.err.splitlines()[-1]) == (1, "nothing was written")
     asked = omnigraph("query", "-e", "match { $p: Nobody } return { $p.x }", "--store", "g")
     assert "nothing was written" not in asked.err
+
+
+def test_files_are_given_by_type(omnigraph: Program, graph: str) -> None:
+    Path("rows.csv").write_text("name\ndora\n")
+    pq.write_table(pa.table({"name": ["emil"]}), "rows.parquet")
+    for file in ("rows.csv", "rows.parquet"):
+        done = omnigraph("load", "g", "--data", f"Person={file}", "--mode", "append")
+        assert done.code == 0, done.err
+    assert people(omnigraph) == ["ann", "bob", "dora", "emil"]

@@ -232,3 +232,10 @@ def test_the_graph_may_stand_behind_branch_list(omnigraph: Program) -> None:
         "query", "-e", "match { $a: A } return { $a.k }", "--store", "g", "--snapshot", "x"
     )
     assert "HEAD~3" in forms.err
+
+
+def test_init_tells_what_is_odd_about_a_schema(omnigraph: Program) -> None:
+    Path("odd.pg").write_text("node A { k: String @ky }")
+    made = omnigraph("init", "--schema", "odd.pg", "odd")
+    assert made.code == 0
+    assert "did you mean `@key`?" in made.err

@@ -13,7 +13,7 @@ EVE = {"id": "eve", "name": "eve", "age": 5}
 def test_a_sound_graph(shell: Program, graph: Graph) -> None:
     done = shell("check", graph.uri)
     assert done.code == 0
-    assert done.out.startswith("all is well; 3 branches,")
+    assert done.out.startswith("all is well; 2 branches, 1 tag,")
     assert json.loads(shell("check", graph.uri, "--quick", "--json").out)["ok"] is True
     assert shell("repair", graph.uri).code == 0
 
