@@ -6,13 +6,12 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS  := 2
 
-.PHONY: help setup demo test test-full check bench bench-peers bench-pipeline bench-scale bench-growth bench-mutate bench-merge docs dist tables clean
+.PHONY: help setup java demo test test-full check bench bench-peers bench-pipeline bench-scale bench-growth bench-mutate bench-merge docs dist tables clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(READY) ## Make .venv with the package, the developer tools and a Java; run again, it is quick
-	@$(BIN)/python scripts/java.py $(VENV)
+setup: java ## Make .venv with the package, the developer tools and a Java; run again, it is quick
 	@echo "Ready: $(BIN)/omnigraph"
 
 # The stamp is redone when the dependencies change. Spark Connect is not installed here: it brings
@@ -22,13 +21,17 @@ $(READY): pyproject.toml constraints.txt scripts/find_python.sh
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark]'
 	@touch $@
 
-demo: $(READY) ## Show what works today, on the example in examples/library
+# A Java for Spark: the one of this machine, else one that is put into .venv.
+java: $(READY)
+	@$(BIN)/python scripts/java.py $(VENV)
+
+demo: java ## Show what works today, on the example in examples/library
 	@BIN=$(BIN) bash scripts/demo.sh
 
-test: $(READY) ## Run the tests and the doctests
+test: java ## Run the tests and the doctests
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup -q
 
-test-full: $(READY) ## Run everything: also the slow tests, and more examples per property
+test-full: java ## Run everything: also the slow tests, and more examples per property
 	HYPOTHESIS_PROFILE=full $(BIN)/pytest -n $(JOBS) --dist loadgroup -q -m ""
 
 check: $(READY) ## Format, lint, types, layers, dependencies

@@ -66,3 +66,14 @@ def test_a_chosen_python_is_taken(checkout: Path) -> None:
     assert subprocess.check_output(["/bin/sh", finder], env=environ, text=True) == (
         f"{sys.executable}\n"
     )
+
+
+@pytest.mark.parametrize("target", ["demo", "test", "test-full"])
+def test_a_command_makes_sure_of_java_itself(checkout: Path, target: str) -> None:
+    """A newcomer runs it first: nothing but Python and make need be there."""
+    done = subprocess.run(
+        ["make", "--dry-run", target], cwd=checkout, capture_output=True, text=True, check=True
+    )
+    steps = done.stdout.splitlines()
+    java = next(at for at, one in enumerate(steps) if "scripts/java.py" in one)
+    assert java < len(steps) - 1, "before the command itself"
