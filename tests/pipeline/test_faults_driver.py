@@ -1,6 +1,7 @@
 """A driver that is killed: what was confirmed lands once, what was not never does."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -77,7 +78,9 @@ def test_a_killed_stream(spark: Any, graph: Any, tmp_path: Path, seam: str) -> N
     folder = tmp_path / "in"
     folder.mkdir()
     for at in range(3):
-        (folder / f"{at}.json").write_text(f'{{"name":"s{at}","age":{at}}}\n')
+        file = folder / f"{at}.json"
+        file.write_text(f'{{"name":"s{at}","age":{at}}}\n')
+        os.utime(file, (1_000_000_000 + at,) * 2)  # a stream takes the oldest file first
     killed("stream", graph, folder, seam, 2)
     landed = {"s0", "s1"} if seam == "published" else {"s0"}
     assert set(ages(graph)) == {"old", *landed}
