@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from omnigraph import graph as graphs
-from omnigraph.history import audit, recover, refs
+from omnigraph.history import audit, intent, recover, refs
 from omnigraph.history.branches import list_branches
 from omnigraph.history.commit import Commit, TableEntry
+from omnigraph.history.lease import READ
 from omnigraph.history.log import Log
 from omnigraph.history.manifest import Opened, read_manifest
 from omnigraph.history.state import State
@@ -167,7 +168,10 @@ def _audit(store: Store) -> Iterator[str]:
 
 
 def _rest(store: Store) -> Iterator[str]:
-    left = [one.name for one in store.objects.list(layout.INTENTS)]
+    # What Spark reads is held a while longer: nobody hears of the end of a DataFrame.
+    read = {one.intent.id for one in intent.listing(store).pending if one.intent.operation == READ}
+    names = (one.name for one in store.objects.list(layout.INTENTS))
+    left = [one for one in names if not any(known in one for known in read)]
     if left:
         yield f"I10: intents are left: {left}"
     before = files(store)
