@@ -85,6 +85,7 @@ def _show(found: "Checkup") -> None:
     read = ", ".join(
         show.count(number, nouns.get(what, what.removesuffix("s")))
         for what, number in found.read.items()
+        if number or what != "tags"
     )
     wrong = sum(one.severity == "error" for one in found.findings) + found.more
     warned = len(found.findings) - wrong + found.more

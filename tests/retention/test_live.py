@@ -70,14 +70,19 @@ def play(place: Path, teams: Sequence[Team], plan: Plan) -> list[list[str]]:
 
 
 def _until_written(root: str, crew: dict[Process, Team], place: Path, again: int) -> None:
-    while any(team[0].job == "write" for team in crew.values()):
-        wait([one.sentinel for one in crew])
+    """Until all is written, and until the collector came to an end once, however slow it is."""
+    while any(team[0].job == "write" for team in crew.values()) or not _has_cleaned(place):
+        wait([one.sentinel for one in crew], timeout=0.5)
         for child in [one for one in crew if not one.is_alive()]:
             team = crew.pop(child)
             if child.exitcode == 9:
                 again = max(0, again - 1)
                 after = [replace(one, cut=again and 3 * one.cut) for one in team]
                 crew[begin(root, after, place)] = after
+
+
+def _has_cleaned(place: Path) -> bool:
+    return any("cleaned" in one.read_text() for one in place.glob("diary-*"))
 
 
 def _for_a_while(root: str, crew: dict[Process, Team], place: Path, plan: Plan) -> None:
