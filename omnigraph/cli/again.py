@@ -76,26 +76,27 @@ def _run(verb: str, commit: str, branch: str, how: dict[str, Any]) -> None:
     flag = "--branch" if verb == "revert" else "--into"
     words = (verb, commit, *((flag, branch) if branch != "main" else ()))
     again = typed(words, uri or store, how, strategies)
-    other = f"before {commit}" if verb == "revert" else commit
+    sides = branch, f"before {commit}" if verb == "revert" else commit
     turned = "taken back" if verb == "revert" else "made again"
     what = f"'{commit}' cannot be {turned} on '{branch}'"
     call = graph.revert if verb == "revert" else graph.cherry_pick
     try:
         done = call(commit, strategy=strategy, **how)
     except MergeConflict as error:
-        told_conflict(error, what, (branch, other), again)
+        told_conflict(error, what, sides, again)
         return
     if done.conflicts and not settings().json:
-        preview_conflicts(done.conflicts, what, (branch, other), again)
+        preview_conflicts(done.conflicts, what, sides, again)
         return
-    _tell(done, (verb, commit, branch), graph.actor)
+    _tell(done, (verb, commit, branch), sides, graph.actor)
 
 
-def _tell(done: "MergeResult", asked: tuple[str, str, str], actor: str | None) -> None:
+def _tell(
+    done: "MergeResult", asked: tuple[str, str, str], sides: tuple[str, str], actor: str | None
+) -> None:
     from .commit import document
 
     verb, commit, branch = asked
-    sides = branch, f"before {commit}" if verb == "revert" else commit
     if settings().json:
         facts = {"commit_id": commit, "branch": branch, "outcome": done.outcome, "actor_id": actor}
         conflicts = [one.to_json() for one in done.conflicts]

@@ -1,4 +1,4 @@
-"""Where upkeep runs: the options of commands that may run on Spark, and what they mean."""
+"""Where a command runs: the options of those that may run on Spark, and what they mean."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -37,6 +37,13 @@ def chosen(engine: str, master: str | None, remote: str | None) -> dict[str, Any
         return {"engine": engine}
     if engine == "local":
         raise click.UsageError("--engine local runs in this process: give no --master or --remote")
+    return {"engine": "spark", "spark": session_at(master, remote)}
+
+
+def session_at(master: str | None, remote: str | None) -> Any:
+    """A session on the Spark that is named, None when none is."""
+    if master is None and remote is None:
+        return None
     from omnigraph.pipeline.session import spark_session
 
-    return {"engine": "spark", "spark": spark_session(master=master, remote=remote)}
+    return spark_session(master=master, remote=remote)

@@ -8,7 +8,7 @@ import click
 
 from . import show
 from .address import address, shown_at, store_option, uri_option
-from .conflicts import short_value
+from .conflicts import Command, short_value
 from .options import settings, shared_options, snapshot_option
 
 if TYPE_CHECKING:
@@ -16,24 +16,31 @@ if TYPE_CHECKING:
     from omnigraph.history.commit import Commit
     from omnigraph.history.trace import Blamed, EntityHistory, EntityVersion
 
-_branch = click.option("--branch", help="The branch; main unless a point is given.")
-_kind = click.option(
-    "--kind",
-    type=click.Choice(["node", "edge"]),
-    help="If a node and an edge type are so called.",
-)
+
+def _of_entity(command: Command) -> Command:
+    """Give a command what names one entity of one state."""
+    options = (
+        click.argument("type_name", metavar="TYPE"),
+        click.argument("entity_id", metavar="ID"),
+        click.option("--branch", help="The branch; main unless a point is given."),
+        snapshot_option,
+        click.option(
+            "--kind",
+            type=click.Choice(["node", "edge"]),
+            help="If a node and an edge type are so called.",
+        ),
+        uri_option,
+        store_option,
+        shared_options,
+    )
+    for one in reversed(options):
+        command = one(command)
+    return command
 
 
 @click.command()
-@click.argument("type_name", metavar="TYPE")
-@click.argument("entity_id", metavar="ID")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many versions.")
-@_branch
-@snapshot_option
-@_kind
-@uri_option
-@store_option
-@shared_options
+@_of_entity
 def history(type_name: str, entity_id: str, limit: int | None, **where: Any) -> None:
     """Show every version of one entity, newest first: who made it, when, and what changed.
 
@@ -54,14 +61,7 @@ def history(type_name: str, entity_id: str, limit: int | None, **where: Any) -> 
 
 
 @click.command()
-@click.argument("type_name", metavar="TYPE")
-@click.argument("entity_id", metavar="ID")
-@_branch
-@snapshot_option
-@_kind
-@uri_option
-@store_option
-@shared_options
+@_of_entity
 def blame(type_name: str, entity_id: str, **where: Any) -> None:
     """Show who gave each property of one entity the value that it has, and when.
 

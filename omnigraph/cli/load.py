@@ -18,6 +18,7 @@ from .address import (
     uri_argument,
     yes_option,
 )
+from .engines import engine_options, session_at
 from .options import settings, shared_options, will_write
 from .progress import progress
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 _MODES = ("overwrite", "append", "merge")
 _FORMATS = ("ndjson", "parquet", "csv")
-_ENGINES = ("auto", "spark", "local")
 _TERMS = ("if_commit", "message", "idempotency_key")
 _TYPED = re.compile(r"([A-Z]\w*)=(.+)")
 
@@ -46,15 +46,7 @@ _TYPED = re.compile(r"([A-Z]\w*)=(.+)")
 @click.option("--from", "base", metavar="BASE", help="Fork the branch from this one, if missing.")
 @click.option("--format", type=click.Choice(_FORMATS), help="Of all files, whatever their names.")
 @click.option("--mapping", metavar="PATH", help="JSON: for each type, its columns by their names.")
-@click.option(
-    "--engine",
-    type=click.Choice(_ENGINES),
-    default="auto",
-    show_default=True,
-    help="Where it runs; auto: Spark from 64 MiB on.",
-)
-@click.option("--master", metavar="URL", help="Run on this Spark, such as spark://host:7077.")
-@click.option("--remote", metavar="URL", help="Run through Spark Connect, such as sc://host.")
+@engine_options("from 64 MiB on")
 @click.option(
     "--report", is_flag=True, help="Print every bad line, not only the first --max-errors."
 )
@@ -104,7 +96,7 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
             mapping=_mapping(how["mapping"]),
             on_error="report",
             engine="spark" if how["master"] or how["remote"] else how["engine"],
-            spark=_session(how["master"], how["remote"]),
+            spark=session_at(how["master"], how["remote"]),
             rejects=how["rejects"],
             max_errors=None if how["report"] else how["max_errors"],
             dry_run=how["dry_run"],
@@ -152,14 +144,6 @@ def _mapping(path: str | None) -> Any:
         reason = 'expected {"Type": {"column": "property"}}'
         raise InputError(f"{path} is no mapping: {reason}", reason="malformed mapping")
     return found
-
-
-def _session(master: str | None, remote: str | None) -> Any:
-    if master is None and remote is None:
-        return None
-    from omnigraph.pipeline.session import spark_session
-
-    return spark_session(master=master, remote=remote)
 
 
 def _refuse(found: "LoadReport", name: str) -> None:

@@ -19,14 +19,9 @@ from .retention.condemned import check_named
 from .snapshot import Snapshot
 
 
-@contextmanager
-def held(store: Store, line: Line, shown: Snapshot, actor: str | None = None) -> Iterator[None]:
-    """Protect a snapshot of a branch while the block runs.
-
-    `HistoryReclaimed` when it is gone already, `ConcurrentCommit` when a cleanup is just about to
-    take it.
-    """
-    intent = Intent(
+def reading(line: Line, shown: Snapshot, actor: str | None = None) -> Intent:
+    """What says that somebody reads a snapshot of a branch; nothing is written here."""
+    return Intent(
         id=ids.new_ulid(),
         operation=READ,
         branch=line.name,
@@ -35,6 +30,16 @@ def held(store: Store, line: Line, shown: Snapshot, actor: str | None = None) ->
         created_at=ids.now_micros(),
         actor=actor,
     )
+
+
+@contextmanager
+def held(store: Store, line: Line, shown: Snapshot, actor: str | None = None) -> Iterator[None]:
+    """Protect a snapshot of a branch while the block runs.
+
+    `HistoryReclaimed` when it is gone already, `ConcurrentCommit` when a cleanup is just about to
+    take it.
+    """
+    intent = reading(line, shown, actor)
     intents.arm(store, intent)
     try:
         with reported("none"):

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 from omnigraph.errors import KeyConflict, PreconditionFailed, ReadSetConflict, VersionConflict
 from omnigraph.storage.find import digest, find, plain_values
+from omnigraph.storage.scan import find_rows
 from omnigraph.storage.store import Store
-from omnigraph.storage.table import Staged, Table, find_rows, open_table
+from omnigraph.storage.table import Staged, Table, open_table
 
 from .commit import Commit, SchemaRow, TableEntry
 from .manifest import Opened

@@ -24,6 +24,12 @@ _log = logging.getLogger("omnigraph")
 LARGE = 64 << 20  # bytes of input from which on Spark is worth its start
 
 
+def check_engine(engine: str) -> None:
+    """Refuse a word that is no engine."""
+    if engine not in get_args(Engine):
+        raise UsageError(reason=f"engine is {', '.join(get_args(Engine))}, not {engine!r}")
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
     """How a load goes: its engine, its session or where to get one, and what becomes of rejects.
@@ -44,9 +50,7 @@ class Way:
     fragment_rows: int = FRAGMENT_ROWS
 
     def __post_init__(self) -> None:
-        if self.engine not in get_args(Engine):
-            reason = f"engine is {', '.join(get_args(Engine))}, not {self.engine!r}"
-            raise UsageError(reason=reason)
+        check_engine(self.engine)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from omnigraph import ids
 from omnigraph.errors import BranchNotFound, StorageError
 from omnigraph.history import intent as intents
 from omnigraph.history.branches import open_line
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.hold import held
+from omnigraph.history.hold import held, reading
 from omnigraph.history.intent import Intent
-from omnigraph.history.lease import READ, kept_alive
+from omnigraph.history.lease import kept_alive
 from omnigraph.history.line import Line
 from omnigraph.history.retention.condemned import check_named
 from omnigraph.history.snapshot import Snapshot
@@ -82,7 +81,7 @@ class Hold:
 
 def hold_of(line: Line, shown: Snapshot, key: str) -> Hold:
     """A lease on what a snapshot shows of one type; nothing is written before a task reads."""
-    intent = _intent(_line_of(shown, line), shown)
+    intent = reading(_line_of(shown, line), shown)
     return Hold(place_of(shown.store, {}), intent, shown.tables[key])
 
 
@@ -96,17 +95,6 @@ def _line_of(shown: Snapshot, line: Line | None) -> Line:
         if line is None:
             raise
         return line
-
-
-def _intent(line: Line, shown: Snapshot) -> Intent:
-    return Intent(
-        id=ids.new_ulid(),
-        operation=READ,
-        branch=line.name,
-        branch_ulid=line.ulid,
-        base_commit=shown.commit_id,
-        created_at=ids.now_micros(),
-    )
 
 
 @contextmanager

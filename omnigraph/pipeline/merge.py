@@ -10,13 +10,13 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import ConfigError, UsageError
+from omnigraph.errors import ConfigError
 from omnigraph.history.bases import Frame
 from omnigraph.history.diff import fitted, matched, rows_between
 from omnigraph.history.entities import TableChanges
@@ -49,7 +49,7 @@ from .compare import (
     may_differ,
     written,
 )
-from .engine import Engine
+from .engine import Engine, check_engine
 from .packed import unpacked
 from .pick import session_for
 from .place import place_of
@@ -65,8 +65,7 @@ _log = logging.getLogger("omnigraph")
 
 def merge_engine(engine: Engine = "auto", session: Any = None) -> "SparkMerge | None":
     """Who compares large tables of a merge; None when this process compares all of them."""
-    if engine not in get_args(Engine):
-        raise UsageError(reason=f"engine is {', '.join(get_args(Engine))}, not {engine!r}")
+    check_engine(engine)
     return None if engine == "local" else SparkMerge(session, asked=engine == "spark")
 
 

@@ -5,20 +5,18 @@ Upkeep needs no Spark, so that "auto" takes it only where there is much to do an
 
 import logging
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 
-from omnigraph.errors import ConfigError, UsageError
+from omnigraph.errors import ConfigError
 
-from .engine import Engine
+from .engine import Engine, check_engine
 
 _log = logging.getLogger("omnigraph")
 
 
 def session_for(engine: Engine, spark: Any, is_large: Callable[[], bool]) -> Any | None:
     """The session to work on, None for this process. `is_large` is asked for "auto" only."""
-    if engine not in get_args(Engine):
-        reason = f"engine is {', '.join(get_args(Engine))}, not {engine!r}"
-        raise UsageError(reason=reason)
+    check_engine(engine)
     if engine == "local" or (engine == "auto" and not is_large()):
         return None
     if spark is not None:

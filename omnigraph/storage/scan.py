@@ -50,6 +50,14 @@ def scan(
     return ask(table, where, read)
 
 
+def find_rows(table: Table, column: str, values: Sequence[str], columns: Sequence[str]) -> pa.Table:
+    """Rows whose `column` is one of `values`, with `_rowid` and `_rowaddr`."""
+    import pyarrow.compute as pc
+
+    where = pc.field(column).isin(pa.array(values, table.schema.field(column).type))
+    return scan(table, columns, where, row_ids=True, addresses=True)
+
+
 def batches(
     table: Table,
     columns: Sequence[str],

@@ -241,27 +241,6 @@ def field_digest(table: Table) -> str:
     return json.dumps([[f.name(), f.id(), str(table.schema.field(f.name()))] for f in fields])
 
 
-def find_rows(table: Table, column: str, values: Sequence[str], columns: Sequence[str]) -> pa.Table:
-    """Rows whose `column` is one of `values`, with `_rowid` and `_rowaddr`."""
-    import pyarrow.compute as pc
-
-    from .lost_index import ask
-
-    where = pc.field(column).isin(pa.array(values, table.schema.field(column).type))
-
-    def read(indexed: bool) -> pa.Table:
-        found: pa.Table = table.dataset.to_table(
-            columns=list(columns),
-            filter=where,
-            with_row_id=True,
-            with_row_address=True,
-            use_scalar_index=indexed,
-        )
-        return found
-
-    return ask(table, where, read)
-
-
 def _write(store: Store, table: Table, rows: pa.Table) -> list[Any]:
     shaped = rows.select(table.schema.names).cast(table.schema)
     fragments: list[Any] = store.effects.run(

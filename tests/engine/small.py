@@ -21,6 +21,7 @@ from omnigraph.ids import new_ulid
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.identity import new_identity
+from omnigraph.storage import scan as scans
 from omnigraph.storage import table as tables
 from omnigraph.storage.store import open_store
 
@@ -56,7 +57,7 @@ class Small:
 
         def plan(txn: WriteTxn) -> PublishPlan:
             table = txn.table(key)
-            found = tables.find_rows(table, "id", list(ids), ["id"])
+            found = scans.find_rows(table, "id", list(ids), ["id"])
             kept = found["_rowid"].to_pylist()[: len(rows)]
             staged = tables.stage_change(
                 txn.store,

@@ -24,6 +24,7 @@ from omnigraph.history.snapshot import of_state
 from omnigraph.ids import new_ulid
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.identity import new_identity
+from omnigraph.storage import scan as scans
 from omnigraph.storage import table as tables
 from omnigraph.storage.compact import stage_rewrite
 from omnigraph.storage.layout import MAIN
@@ -91,7 +92,7 @@ class SmallGraph:
         """Replace rows of these ids, keeping their row ids."""
 
         def stage(txn: WriteTxn, table: Table) -> Staged:
-            found = tables.find_rows(table, "id", list(ids), ["id"])
+            found = scans.find_rows(table, "id", list(ids), ["id"])
             place = {one: at for at, one in enumerate(ids)}
             order = [place[one] for one in found["id"].to_pylist()]
             given = rows(table, {"id": list(ids), **columns}).take(order)
@@ -108,7 +109,7 @@ class SmallGraph:
         """Remove rows of these ids."""
 
         def stage(txn: WriteTxn, table: Table) -> Staged | None:
-            gone = tables.find_rows(table, "id", list(ids), ["id"])["_rowaddr"].to_pylist()
+            gone = scans.find_rows(table, "id", list(ids), ["id"])["_rowaddr"].to_pylist()
             return tables.stage_change(txn.store, table, removed=gone) if gone else None
 
         self.change(key, stage)

@@ -13,8 +13,9 @@ from omnigraph.history.memory import Shown
 from omnigraph.history.plan import Prepare, PublishPlan, SameContent, Signature, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.ids import random_fraction
+from omnigraph.storage.scan import find_rows
 from omnigraph.storage.store import open_store
-from omnigraph.storage.table import find_rows, stage_change
+from omnigraph.storage.table import stage_change
 from tests.rig.writes import (
     CITY,
     LIVES_IN,

@@ -30,6 +30,7 @@ from omnigraph.history.snapshot import Point, snapshot
 from omnigraph.ids import new_ulid
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.identity import new_identity
+from omnigraph.storage import scan as scans
 from omnigraph.storage import table as tables
 from omnigraph.storage.compact import stage_rewrite
 from omnigraph.storage.effects import Effects
@@ -216,7 +217,7 @@ def _fresh_branch(store: Store, name: str) -> dict[str, list[tuple[str, int]]]:
 
 
 def _present(table: tables.Table, ids: Iterable[str]) -> pa.Table:
-    return tables.find_rows(table, "id", list(ids), ["id"])
+    return scans.find_rows(table, "id", list(ids), ["id"])
 
 
 def _replace(store: Store, table: tables.Table, rows: Rows, *, add: bool) -> Staged | None:

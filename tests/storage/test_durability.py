@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from lance.blob import blob_array, blob_field
 
-from omnigraph.storage import cell, table
+from omnigraph.storage import cell, scan, table
 from omnigraph.storage.effects import Effects, Kind, Result
 from omnigraph.storage.store import Store, open_store
 
@@ -73,7 +73,7 @@ def test_what_a_publish_names_was_synced_before(store: Store, ledger: Ledger) ->
     state = cell.create_cell(store, "__manifest", rows("0"))
     assert ledger.missing() == []
     shelf = table.commit(store, shelf, table.stage_append(store, shelf, rows("a", "b", "c")))
-    found = table.find_rows(shelf, "id", ["b"], ["id"])
+    found = scan.find_rows(shelf, "id", ["b"], ["id"])
     gone, kept = found["_rowaddr"].to_pylist(), found["_rowid"].to_pylist()
     changed = table.stage_change(store, shelf, removed=gone, replaced=(kept, rows("b")))
     shelf = table.commit(store, shelf, changed)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from lance import LanceOperation as Op
 
+from omnigraph.storage import scan as scans
 from omnigraph.storage import table as tables
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import Table
@@ -45,7 +46,7 @@ def indexed(store: Store, kind: str) -> Table:
 
 def changed(store: Store, table: Table) -> Any:
     """One row replaced, one removed, one added, in one change."""
-    found = tables.find_rows(table, "id", ["r5", "r6"], ["id"]).to_pylist()
+    found = scans.find_rows(table, "id", ["r5", "r6"], ["id"]).to_pylist()
     ids = {one["id"]: one["_rowid"] for one in found}
     staged = tables.stage_change(
         store,

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import InternalError
-from omnigraph.storage import row_ids, table
+from omnigraph.storage import row_ids, scan, table
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import Table
 
@@ -35,7 +35,7 @@ def shelf(store: Store) -> Table:
 
 def look(shelf: Table, *names: str) -> tuple[list[int], list[int]]:
     """The addresses and the row ids of rows."""
-    found = table.find_rows(shelf, "id", names, ["id"])
+    found = scan.find_rows(shelf, "id", names, ["id"])
     return found["_rowaddr"].to_pylist(), found["_rowid"].to_pylist()
 
 

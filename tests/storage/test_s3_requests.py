@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage import cell, table
+from omnigraph.storage import cell, scan, table
 from omnigraph.storage.store import Store, open_store
 from tests.rig.plugin import S3
 from tests.rig.proxy import Proxy, requests_of
@@ -86,9 +86,9 @@ def tables_on(bill: Bill, store: Store, url: str) -> None:
     with bill.item("commit it, detached"):
         shelf = table.commit(store, shelf, staged)
     with bill.item("find rows by id, one fragment, cold"):
-        found = table.find_rows(shelf, "id", ["b"], ["id", "n"])
+        found = scan.find_rows(shelf, "id", ["b"], ["id", "n"])
     with bill.item("find them again"):
-        table.find_rows(shelf, "id", ["b"], ["id", "n"])
+        scan.find_rows(shelf, "id", ["b"], ["id", "n"])
     with bill.item("stage an update of one row"):
         gone, kept = found["_rowaddr"].to_pylist(), found["_rowid"].to_pylist()
         changed = table.stage_change(store, shelf, removed=gone, replaced=(kept, rows("b", n=1)))
