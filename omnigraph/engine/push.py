@@ -82,15 +82,18 @@ def _expression(field: pa.Field, settled: Settled | Outcome) -> Any:
 
 
 def _float_test(field: pa.Field, settled: Settled) -> Any | None:
-    """Storage orders floats totally: -0.0 below 0.0, NaN beyond the infinities."""
-    if settled.constant == 0 or not math.isfinite(settled.constant) or settled.operator == "!=":
+    """Storage may order floats totally: -0.0 below 0.0, NaN beyond the infinities."""
+    operator, constant = settled.operator, settled.constant
+    if not math.isfinite(constant) or operator == "!=":
         return None
-    found = _expression(field, settled)
-    if settled.operator in (">", ">="):
+    if operator == "=":
+        return _one_of(field, [constant])
+    # The zero that has all others of its side beyond it, so that both zeros are on the same side.
+    edge = constant or (0.0 if operator in (">", "<=") else -0.0)
+    found = _expression(field, Settled(operator, edge))
+    if operator in (">", ">="):
         return found & _expression(field, Settled("<=", math.inf))
-    if settled.operator in ("<", "<="):
-        return found & _expression(field, Settled(">=", -math.inf))
-    return found
+    return found & _expression(field, Settled(">=", -math.inf))
 
 
 def _text_test(schema: pa.Schema, test: plan.TextTest, constant: Constants) -> Any | None:
@@ -107,16 +110,23 @@ def _text_test(schema: pa.Schema, test: plan.TextTest, constant: Constants) -> A
 
 def _in_list(schema: pa.Schema, test: plan.InList, constant: Constants) -> Any | None:
     field = _field(schema, test.operand)
-    if field is None or not _plain(field.type) or pa.types.is_floating(field.type):
+    if field is None or not _plain(field.type):
         return None
     items = constant(test.items)
     if items is None or len(items) > _MOST_ITEMS:
         return None
     settled = [settle(field.type, "=", one) for one in items]
-    held = sorted({one.constant for one in settled if isinstance(one, Settled)})
-    if not held:
-        return pc.scalar(False)
-    return pc.field(field.name).isin(constants_of(pa.array(held, field.type)))
+    held = {one.constant for one in settled if isinstance(one, Settled)}
+    if pa.types.is_floating(field.type) and not all(map(math.isfinite, held)):
+        return None
+    return _one_of(field, sorted(held)) if held else pc.scalar(False)
+
+
+def _one_of(field: pa.Field, values: list[Any]) -> Any:
+    """Whether a column has one of these values; zero has two spellings."""
+    if pa.types.is_floating(field.type) and 0 in values:
+        values = [one for one in values if one] + [-0.0, 0.0]
+    return pc.field(field.name).isin(constants_of(pa.array(values, field.type)))
 
 
 def _field(schema: pa.Schema, value: plan.Value) -> pa.Field | None:

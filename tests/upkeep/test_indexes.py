@@ -1,7 +1,7 @@
 """Indexes are used where they apply, and no answer depends on what they cover."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -125,35 +125,116 @@ def test_answers_do_not_depend_on_coverage(share: int, monkeypatch: pytest.Monke
         assert ask(graph, word, name, value) == expected
 
 
-@pytest.mark.parametrize(
-    ("condition", "index"),
-    [
-        ("$n.i = 5", "i_btree"),
-        ("$n.i >= 5", "i_btree"),
-        ("$n.i in [1, 2]", "i_btree"),
-        ("$n.u = 5", "u_btree"),
-        ("$n.u = 4294967295", "u_btree"),
-        ("$n.u >= 5", "u_btree"),
-        ("$n.u < 2147483648", "u_btree"),
-        ("$n.u in [1, 4294967295]", "u_btree"),
-        ("$n.v = 7", "v_btree"),
-        ("$n.v > 9223372036854775807", "v_btree"),
-        ("$n.v in [1, 2]", "v_btree"),
-        ("$n.f > 0.5", "f_btree"),
-        ('$n.d = date("2020-01-03")', "d_btree"),
-        ('$n.t < datetime("2020-01-03T00:00:00Z")', "t_btree"),
-        ('$n.e = "red"', "e_btree"),
-        ('$n.s = "a"', "s_btree"),
-        ('$n.s starts_with "ab"', "s_btree"),
-        ('$n.s in ["a", "b"]', "s_btree"),
-        ('$n.w contains "abA"', "w_ngram"),
-        ('$n.x contains "abA"', None),
-        ('$n.k = "k1"', "id_btree"),
-    ],
-)
-def test_explain_names_the_index(indexed: Graph, condition: str, index: str | None) -> None:
-    told = str(indexed.explain(f"match {{ $n: T  {condition} }} return {{ $n.k }}"))
-    assert ("(index " in told, f"(index {index})" in told) == (index is not None, index is not None)
+MOMENTS = [datetime(2020, 1, 1, tzinfo=UTC) + timedelta(hours=7 * n) for n in range(40)]
+# A column of every type that has an order: its type, forty values, and two as a query writes them.
+MATRIX: dict[str, tuple[str, list[Any], tuple[str, str]]] = {
+    "i": ("I32", list(range(-20, 20)), ("-2", "7")),
+    "u": ("U32", [n * 110_127_365 for n in range(40)], ("110127365", "4294967235")),
+    "l": ("I64", [(n - 20) << 40 for n in range(40)], ("0", str(1 << 41))),
+    "v": ("U64", [n << 58 for n in range(40)], (str(1 << 58), str(31 << 58))),
+    "f": ("F32", [(n - 20) / 4 for n in range(40)], ("0.0", "2.25")),
+    "g": ("F64", [(n - 20) / 8 for n in range(40)], ("-0.125", "0.0")),
+    "d": (
+        "Date",
+        [START + timedelta(days=n) for n in range(40)],
+        ('date("2020-01-09")', 'date("2020-02-01")'),
+    ),
+    "t": (
+        "DateTime",
+        list(MOMENTS),
+        ('datetime("2020-01-03T01:00:00Z")', 'datetime("2020-01-05T10:00:00+01:00")'),
+    ),
+    "e": ("enum(red, green, blue)", ["red", "green", "blue", "green"] * 10, ('"green"', '"red"')),
+    "s": ("String", [f"a{'bc'[n % 2]}{n}" for n in range(40)], ('"ab8"', '"ac7"')),
+}
+_COLUMNS = "\n".join(f"  {name}: {kind}?" for name, (kind, *_) in MATRIX.items())
+_INDEXED = _COLUMNS.replace("?", "? @index")
+PAIRS = f"""
+node Plain {{ k: String @key
+{_COLUMNS}
+  w: String? }}
+node Told {{ k: String @key
+{_INDEXED}
+  w: String?  @index(w, kind=ngram) }}
+"""
+
+
+def pairs() -> Iterator[tuple[str, str]]:
+    """(condition, index), for each operator with each type that it applies to.
+
+    `contains` is answered by an index of parts, which a text has or not; enums have none: the
+    language gives them no such index, and a handful of values needs none.
+    """
+    for name, (kind, _, (one, other)) in MATRIX.items():
+        for word in ("=", "<", "<=", ">", ">="):
+            yield f"$n.{name} {word} {one}", f"{name}_btree"
+        yield f"$n.{name} = {other}", f"{name}_btree"
+        yield f"$n.{name} in [{one}, {other}]", f"{name}_btree"
+        if kind == "String" or kind.startswith("enum"):
+            yield f'$n.{name} starts_with {one[:3]}"', f"{name}_btree"
+    yield '$n.w contains "xb1"', "w_ngram"
+    yield "$n.v > 9223372036854775807", "v_btree"
+    yield '$n.k = "k1"', "id_btree"
+
+
+@pytest.fixture(scope="module")
+def told() -> Iterator[Graph]:
+    rows: list[dict[str, Any]] = [{"k": f"k{n}", "w": f"xb{n}c"} for n in range(40)]
+    for name, (_, values, _) in MATRIX.items():
+        for row, value in zip(rows, values, strict=True):
+            row[name] = value
+    rows.append({"k": "none"})  # null is none of them
+    with new_graph(PAIRS, {"Plain": rows, "Told": rows}) as graph:
+        graph.ensure_indices()
+        yield graph
+
+
+@pytest.mark.parametrize(("condition", "index"), list(pairs()))
+def test_explain_names_the_index(
+    told: Graph, condition: str, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "hot_rows", lambda *_: None)  # what is in memory needs no index
+    query = f"match {{ $n: Told  {condition} }} return {{ $n.k }}"
+    assert f"(index {index})" in str(told.explain(query))
+    found = told.query(query).to_dicts()
+    plain = query.replace("Told", "Plain")
+    if index != "id_btree":
+        assert "(index" not in str(told.explain(plain))
+    assert 0 < len(found) < 41
+    assert sorted(map(str, found)) == sorted(map(str, told.query(plain).to_dicts()))
+
+
+ZEROS: dict[str, Callable[[float], bool]] = {
+    "= 0.0": lambda v: v == 0,
+    "= 0": lambda v: v == 0,
+    "in [0.0, 0.5]": lambda v: v in (0, 0.5),
+    "> 0.0": lambda v: v > 0,
+    ">= 0.0": lambda v: v >= 0,
+    "< 0.0": lambda v: v < 0,
+    "<= 0.0": lambda v: v <= 0,
+}
+
+
+def test_zero_is_found_by_both_its_spellings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "hot_rows", lambda *_: None)
+    schema = "node N { k: I32 @key  f: F32? @index  g: F64? @index  plain: F64? }"
+    values = [0.0, -0.0, 2.0**-140, -(2.0**-140), 0.5, -0.5] * 3
+    rows = [{"k": n, "f": v, "g": v, "plain": v} for n, v in enumerate(values)]
+    with new_graph(schema, {"N": rows}) as graph:
+        graph.ensure_indices()
+        for condition, holds in ZEROS.items():
+            expected = [n for n, v in enumerate(values) if holds(v)]
+            for name in ("f", "g", "plain"):
+                query = f"match {{ $n: N  $n.{name} {condition} }} return {{ $n.k as k }}"
+                assert ("(index" in str(graph.explain(query))) == (name != "plain"), condition
+                found = sorted(one["k"] for one in graph.query(query))
+                assert found == expected, (name, condition)
+
+
+def test_parts_of_texts_without_an_index_of_parts_are_read(indexed: Graph) -> None:
+    for name in "sex":
+        query = f'match {{ $n: T  $n.{name} contains "abA" }} return {{ $n.k }}'
+        assert "(index" not in str(indexed.explain(query))
 
 
 @pytest.fixture(scope="module")
@@ -165,13 +246,32 @@ def indexed() -> Iterator[Graph]:
         yield graph
 
 
-def test_explain_names_the_index_of_ends(indexed: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    walk = 'match { $a: T { k: "k1" }  $a e $b } return { $b.k }'
-    assert "src_btree" not in str(indexed.explain(walk)), "so few edges are read whole"
+WALKS = {
+    "$a e $b": ("src_btree",),
+    "$b e $a": ("dst_btree",),
+    "$a e{1,2} $b": ("src_btree",),
+    "$a <e> $b": ("src_btree", "dst_btree"),
+}
+
+
+@pytest.mark.parametrize(("walk", "index"), WALKS.items())
+def test_explain_names_the_index_of_ends(
+    indexed: Graph, walk: str, index: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = f'match {{ $a: T {{ k: "k5" }}  {walk} }} return {{ $b.k }}'
+    assert "_btree)" not in _walk(indexed, query), "so few edges are read whole"
     monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", "indexed")
-    assert "(index src_btree)" in str(indexed.explain(walk))
+    assert f"(index {', '.join(index)})" in _walk(indexed, query)
+    found = sorted(map(str, indexed.query(query).to_dicts()))
     monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", "csr")
-    assert "src_btree" not in str(indexed.explain(walk))
+    assert "_btree)" not in _walk(indexed, query)
+    assert found
+    assert sorted(map(str, indexed.query(query).to_dicts())) == found
+
+
+def _walk(graph: Graph, query: str) -> str:
+    """The line of the walk; the one before it looks up where it begins."""
+    return str(graph.explain(query)).splitlines()[2]
 
 
 def test_what_is_not_built_is_told(indexed: Graph) -> None:
