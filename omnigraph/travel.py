@@ -21,6 +21,7 @@ from omnigraph.history.points import Named, find_commit_named, find_point
 from omnigraph.history.snapshot import Snapshot, of_state
 from omnigraph.history.tags import Tag
 from omnigraph.history.trace import Blamed, EntityHistory, Trace
+from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.merges import MergeResult
 from omnigraph.merging.merge import Request
 from omnigraph.merging.replay import Way, replay
@@ -197,7 +198,9 @@ class Travel(Branching):
         keys = [f"{one}:{type_name}" for one in ("node", "edge") if kind in (None, one)]
         found = next((one for one in keys if one in shown.tables), None)
         if found is None:
-            raise EntityNotFound(f"there is no type {type_name} here")
+            known = [one.partition(":")[2] for one in shown.tables]
+            hint = did_you_mean(type_name, known)
+            raise EntityNotFound(f"there is no type {type_name} here", hint=hint)
         node = found.startswith("node:")
         return Trace(shown, found, node_id(shown.schema.ir, type_name, key) if node else str(key))
 

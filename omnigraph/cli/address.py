@@ -43,7 +43,8 @@ def address(
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} both name a graph: give one of them")
     if not given:
-        raise click.UsageError(f"no graph is named: give {way} or --store")
+        known = " or ".join(dict.fromkeys((way, "--store")))
+        raise click.UsageError(f"no graph is named: give {known}")
     return place(next(iter(given.values())))
 
 

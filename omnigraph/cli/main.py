@@ -200,7 +200,7 @@ def _tell(error: Any, *, writes: bool) -> None:
     if isinstance(error, LanguageError) and error.source is not None and error.diagnostics:
         show.findings(error.diagnostics, error.source, err=True)
     else:
-        show.problem(getattr(error, "explained", error.message), error.hint)
+        show.problem(getattr(error, "explained", error.message), error.advice)
     if writes and error.effect == "none":
         click.echo("nothing was written", err=True)
 

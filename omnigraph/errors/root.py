@@ -88,8 +88,13 @@ class OmnigraphError(Exception):
         super().__init__(self.message)
 
     def __str__(self) -> str:
-        told = self.hint if self.hint not in _OBVIOUS else None
+        told = self.advice
         return self.message if told is None else f"{self.message}\nhint: {told}"
+
+    @property
+    def advice(self) -> str | None:
+        """The hint, unless it says no more than the error itself."""
+        return self.hint if self.hint not in _OBVIOUS else None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(code={self.code!r}, {_short(self.message)!r})"

@@ -63,7 +63,11 @@ def open_line(store: Store, name: str) -> Line:
 
     A name left behind by a cut-off deletion is closed here, unless the store only reads.
     """
-    ref = refs.find_ref(store, names.clean(name))
+    return line_behind(store, refs.find_ref(store, names.clean(name)))
+
+
+def line_behind(store: Store, ref: Ref) -> Line:
+    """The line that a name leads to, at its newest state."""
     line = line_of(store, ref.name, ref.ulid)
     try:
         newest = _newest(line)

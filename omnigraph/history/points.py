@@ -10,14 +10,17 @@ from datetime import datetime, timedelta
 from omnigraph import ids
 from omnigraph.errors import BranchNotFound, InputError, NotFound, SnapshotNotFound
 from omnigraph.ids import is_ulid
+from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 
-from .branches import open_line
+from . import refs
+from .branches import line_behind
 from .commit import Commit
 from .diff import snapshot_of
 from .line import Line
-from .snapshot import Snapshot, find_commit, of_state, snapshot
-from .tags import list_tags, open_tag
+from .snapshot import WAYS, Snapshot, find_commit, of_state, snapshot
+from .tags import list_tags, open_tag, shown_by
 
 Named = str | int | datetime | timedelta
 HEAD = "HEAD"
@@ -49,17 +52,37 @@ def _named(store: Store, line: Line, name: str) -> tuple[Line, Snapshot]:
     if is_ulid(name):
         return line, _commit(store, line, name)
     if name and ":" not in name:  # first: a release may well be called 2026-12-01
-        with suppress(NotFound):
-            return line, open_tag(store, name)
-        with suppress(BranchNotFound):
-            there = open_line(store, name)
-            return there, of_state(store, there, there.base())
+        found = _tag_or_branch(store, line, name)
+        if found is not None:
+            return found
     moment = _moment(name)
     if moment is not None:
         return line, snapshot(store, line, moment)
     if name.isdecimal():
         return line, snapshot(store, line, int(name))
+    if not name.startswith("manifest:"):
+        raise _unknown(store, name)
     return line, snapshot(store, line, name)
+
+
+def _tag_or_branch(store: Store, line: Line, name: str) -> tuple[Line, Snapshot] | None:
+    """What a name shows; None for one that is not open, or is closed just now."""
+    tag = refs.look_up(store, name, layout.TAGS)
+    if tag is not None:
+        with suppress(NotFound):
+            return line, shown_by(store, tag)
+    branch = refs.look_up(store, name)
+    if branch is not None:
+        with suppress(BranchNotFound):
+            there = line_behind(store, branch)
+            return there, of_state(store, there, there.base())
+    return None
+
+
+def _unknown(store: Store, name: str) -> InputError:
+    known = (*refs.known_names(store), *refs.known_names(store, layout.TAGS))
+    hint = did_you_mean(name, known, WAYS)
+    return InputError(f"'{name}' names no snapshot", reason="no branch and no tag", hint=hint)
 
 
 def _commit(store: Store, line: Line, commit_id: str) -> Snapshot:

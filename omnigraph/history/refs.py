@@ -4,11 +4,13 @@ Odd numbers open a name, even numbers close it; none is ever replaced, so that a
 deleted branch cannot touch its successor. A branch itself is its manifest, named by a ULID.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.errors import AlreadyExists, BranchNotFound, NotFound, StorageError
+from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 
@@ -42,14 +44,19 @@ def open_names(numbers: Mapping[str, int]) -> list[str]:
 
 
 def find_ref(store: Store, name: str, place: str = layout.REFS) -> Ref:
-    """The ref of an open name: one listing and one read; unknown is a `NotFound`."""
+    """The ref of an open name: one listing and one read; unknown is a `NotFound` with a guess."""
+    found = look_up(store, name, place)
+    if found is None:
+        raise missing(name, place, known_names(store, place))
+    return found
+
+
+def look_up(store: Store, name: str, place: str = layout.REFS) -> Ref | None:
+    """The ref of an open name; None for one that is not."""
     if name == layout.MAIN and place == layout.REFS:
         return MAIN_REF
     number = highest_number(store, name, place)
-    found = read_ref(store, name, number, place) if number % 2 else None
-    if found is None:
-        raise missing(name, place)
-    return found
+    return read_ref(store, name, number, place) if number % 2 else None
 
 
 def read_ref(store: Store, name: str, number: int, place: str = layout.REFS) -> Ref | None:
@@ -71,11 +78,20 @@ def highest_number(store: Store, name: str, place: str = layout.REFS) -> int:
     return max((number for _, number in _listed(store, directory, place)), default=0)
 
 
-def missing(name: str, place: str = layout.REFS) -> NotFound:
-    """The error of a name that is not open."""
+def known_names(store: Store, place: str = layout.REFS) -> list[str]:
+    """The names that a guess chooses from; none when the store cannot be asked just now."""
+    with suppress(StorageError):
+        found = open_names(list_numbers(store, place))
+        return found if place == layout.REFS else [one for one in found if one != layout.MAIN]
+    return []
+
+
+def missing(name: str, place: str = layout.REFS, known: Iterable[str] = ()) -> NotFound:
+    """The error of a name that is not open, with a guess from those that are."""
+    hint = did_you_mean(name, known, f"list what exists: {_kind(place)} list")
     if place == layout.REFS:
-        return BranchNotFound(f"no branch '{name}'", branch=name)
-    return NotFound(f"no tag '{name}'", what=f"tag '{name}'")
+        return BranchNotFound(f"no branch '{name}'", branch=name, hint=hint)
+    return NotFound(f"no tag '{name}'", what=f"tag '{name}'", hint=hint)
 
 
 def _taken(name: str, place: str) -> AlreadyExists:

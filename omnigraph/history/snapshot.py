@@ -28,6 +28,11 @@ from .log import Log
 from .manifest import Opened
 from .schemas import Contract, dropped_for_good, erased_by, read_schema
 
+WAYS = (
+    "give a commit id, a tag, a branch, the number of a version, a moment such as"
+    " 2024-01-31T12:00:00Z, HEAD, or HEAD~3 and main~3 for the third commit before one"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -127,8 +132,7 @@ def _by_id(store: Store, line: Line, log: Log, text: str) -> Snapshot:
         raise InputError(
             f"'{text}' names no snapshot",
             reason="expected a ULID of 26 characters",
-            hint="give a commit id, a tag, a branch, the number of a version, a moment such as"
-            " 2024-01-31T12:00:00Z, HEAD, or HEAD~3 and main~3 for the third commit before one",
+            hint=WAYS,
         )
     where, log, found = find_commit(store, line, text)
     return _of_commit(store, where, log, found)

@@ -92,13 +92,17 @@ def find_tag(store: Store, name: str) -> Tag:
     number = refs.highest_number(store, text, layout.TAGS)
     found = _read(store, text, number) if number % 2 else None
     if found is None:
-        raise refs.missing(text, layout.TAGS)
+        raise refs.missing(text, layout.TAGS, refs.known_names(store, layout.TAGS))
     return found
 
 
 def open_tag(store: Store, name: str) -> Snapshot:
     """What a tag shows; what it names is never taken by a cleanup."""
-    ref = refs.find_ref(store, names.clean(name, "tag"), layout.TAGS)
+    return shown_by(store, refs.find_ref(store, names.clean(name, "tag"), layout.TAGS))
+
+
+def shown_by(store: Store, ref: Ref) -> Snapshot:
+    """What the tag of a ref shows."""
     opened = _opened(store, ref)
     head, state = opened.state.head.commit_id, opened.state
     log = Log(store, state)

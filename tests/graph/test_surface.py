@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -270,3 +271,20 @@ def test_nothing_is_left_of_a_process_that_only_looked(graph: Graph) -> None:
     code = f"import omnigraph; g = omnigraph.open({graph.uri!r}, read_only=True); g.log()"
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)
     assert tree(graph.uri) == before
+
+
+def test_a_misspelt_name_is_guessed(graph: Graph) -> None:
+    graph.branches.create("staging")
+    graph.tag("release")
+    asks: dict[str, Callable[[], object]] = {
+        "staging": lambda: graph.branch("stagnig"),
+        "main": lambda: graph.at("mian~2"),
+        "release": lambda: graph.at("relaese"),
+    }
+    for meant, ask in asks.items():
+        with pytest.raises((NotFound, InputError)) as told:
+            ask()
+        assert told.value.hint == f"did you mean `{meant}`?"
+    with pytest.raises(NotFound) as told:
+        graph.branches.delete("stagings")
+    assert "`staging`" in (told.value.hint or "")

@@ -19,6 +19,7 @@ from omnigraph.history.log import Log
 from omnigraph.history.manifest import read_manifest
 from omnigraph.history.schemas import read_schema
 from omnigraph.history.state import State
+from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.storage import layout
 from omnigraph.storage.physical import stored_batches
 from omnigraph.storage.store import Store
@@ -125,8 +126,10 @@ def _keys(store: Store, states: Iterable[State]) -> dict[str, str]:
 def _columns(store: Store, states: Iterable[State], type_name: str) -> dict[str, frozenset[str]]:
     """In which columns an id of this type stands: of its own tables, and the ends of edges."""
     found: dict[str, frozenset[str]] = {}
+    known: set[str] = set()
     for state in states:
         catalog = read_schema(store, state.schema).ir.catalog
+        known |= {one.name for one in catalog.nodes} | {one.name for one in catalog.edges}
         for node in catalog.nodes:
             if node.name == type_name:
                 found[f"node:{type_name}"] = frozenset({"id"})
@@ -136,7 +139,11 @@ def _columns(store: Store, states: Iterable[State], type_name: str) -> dict[str,
             if ends or own:
                 found[f"edge:{edge.name}"] = ends | own | found.get(f"edge:{edge.name}", own)
     if not found:
-        raise InputError(f"there is no type '{type_name}' on any branch", reason="unknown type")
+        message, hint = (
+            f"there is no type '{type_name}' on any branch",
+            did_you_mean(type_name, known),
+        )
+        raise InputError(message, reason="unknown type", hint=hint)
     return found
 
 
