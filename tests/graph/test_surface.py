@@ -277,7 +277,7 @@ def test_a_misspelt_name_is_guessed(graph: Graph) -> None:
     graph.branches.create("staging")
     graph.tag("release")
     asks: dict[str, Callable[[], object]] = {
-        "staging": lambda: graph.branch("stagnig"),
+        "staging": lambda: graph.checkout("stagnig"),
         "main": lambda: graph.at("mian~2"),
         "release": lambda: graph.at("relaese"),
     }
