@@ -224,9 +224,32 @@ def withdraw(cell: Cell) -> None:
 
 def _listed(cell: Cell) -> Mapping[int, Found]:
     """The newest versions there are now, by number: their names count downwards."""
+    above = _above(cell.base or cell)
+    if above:
+        return above
     found = cell.store.objects.first(f"{cell.location}/_versions", _SHOWN)
     names = {one.name.rpartition("/")[2].removesuffix(".manifest"): one for one in found}
     return {_LAST - int(name): one for name, one in names.items() if name.isdecimal()}
+
+
+def _above(cell: Cell) -> Mapping[int, Found]:
+    """A version and all that came after it, where looks are free: a disk lists all there are.
+
+    While a version is there, none above it was removed: the first that is missing ends the line. So
+    the version itself is looked at last. Nothing when it is gone, or when there is more to see.
+    """
+    if not cell.mark:
+        return {}
+    look, found = cell.store.objects.glance, {}
+    for version in range(cell.version + 1, cell.version + _SHOWN):
+        one = look(_name_of(cell.location, version))
+        if one is None:
+            break
+        found[version] = one
+    else:
+        return {}
+    own = look(_version_name(cell))
+    return found | {cell.version: own} if own is not None and own.mark == cell.mark else {}
 
 
 def _in_line(cell: Cell, listed: Mapping[int, Found]) -> bool:
@@ -261,7 +284,11 @@ def files_of(cell: Cell) -> tuple[str, ...]:
 
 
 def _version_name(cell: Cell) -> str:
-    return f"{cell.location}/_versions/{_LAST - cell.version:020}.manifest"
+    return _name_of(cell.location, cell.version)
+
+
+def _name_of(location: str, version: int) -> str:
+    return f"{location}/_versions/{_LAST - version:020}.manifest"
 
 
 def _write(store: Store, cell: Cell, rows: pa.Table) -> list[Any]:

@@ -73,6 +73,9 @@ class Backend(Protocol):
     def stillness(self, prefix: str) -> object | None:
         """What changes when any name directly below `prefix` does; None where nothing tells."""
 
+    def glance(self, name: str) -> Found | None:
+        """An object, told without a request; None also where that takes one."""
+
     def first(self, prefix: str, count: int) -> Sequence[Found]:
         """The first objects right below `prefix/` in the order of names, by one request."""
 
@@ -140,6 +143,10 @@ class Objects:
     def first(self, prefix: str, count: int) -> Sequence[Found]:
         """The first objects right below a prefix in name order: one request, however many."""
         return self.backend.first(prefix, count)
+
+    def glance(self, name: str) -> Found | None:
+        """An object, without a request; None when it is not there or nobody can tell."""
+        return self.backend.glance(name)
 
     def stillness(self, prefix: str) -> object | None:
         """What changes when any name right below a prefix does, without a request; else None."""
@@ -259,6 +266,11 @@ class LocalBackend:
             shown = [(f"{place}/{name}", f"{prefix}/{name}".lstrip("/")) for name in names]
             return [found for path, name in shown for found in self._seen(path, name)]
 
+    def glance(self, name: str) -> Found | None:
+        """A look at one file, however many are beside it."""
+        with reported("none"):
+            return next(self._seen(f"{self.directory}/{name}", name), None)
+
     def stillness(self, prefix: str) -> object | None:
         """The directory while it rests; None for a while after every change."""
         try:
@@ -274,7 +286,7 @@ class LocalBackend:
     def _seen(self, path: str, name: str) -> Iterator[Found]:
         try:
             facts = os.stat(path)  # noqa: PTH116 - a path object costs more than the look
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return
         modified = datetime.fromtimestamp(facts.st_mtime, UTC)
         yield Found(name, facts.st_size, modified, f"{facts.st_ino}-{facts.st_mtime_ns}")

@@ -138,6 +138,10 @@ class S3Backend:
         """Nothing tells but a request."""
         return None
 
+    def glance(self, name: str) -> Found | None:
+        """Nothing: that takes a request."""
+        return None
+
     def first(self, prefix: str, count: int) -> Sequence[Found]:
         """The first page of a listing: a store gives names in order."""
         with reported("none", _KINDS):

@@ -1,12 +1,22 @@
 """A cell is swapped by exactly one of those who saw the same version."""
 
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage.cell import LostSwap, UnsureSwap, create_cell, newest, open_cell, swap
+from omnigraph.storage.cell import (
+    LostSwap,
+    UnsureSwap,
+    create_cell,
+    files_of,
+    newest,
+    open_cell,
+    swap,
+)
 from omnigraph.storage.effects import Fault
+from omnigraph.storage.objects import LocalBackend
 from omnigraph.storage.store import open_store
 from tests.rig.counters import CELL, number, race
 from tests.rig.plugin import S3
@@ -44,6 +54,48 @@ def test_a_failure_at_the_swap_itself_leaves_it_open_what_happened(
     with store.effects.failing(fault), pytest.raises(UnsureSwap):
         swap(store, first, number(1))
     assert open_cell(store, CELL).rows(["n"]) == [{"n": left}]
+
+
+@pytest.mark.parametrize("count", [1, 15, 40])
+def test_a_look_finds_the_newest_of_however_many_came_since(tmp_path: Path, count: int) -> None:
+    store = open_store(str(tmp_path))
+    last = create_cell(store, CELL, number(0))
+    held = open_cell(store, CELL)
+    assert newest(held) == 1
+    for n in range(count):
+        last = swap(store, last, number(n))
+    assert newest(held) == last.version == count + 1
+
+
+def test_a_look_is_not_misled_by_versions_that_are_removed_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(str(tmp_path))
+    held = create_cell(store, CELL, number(0))
+    assert newest(held) == 1
+    glance, versions = LocalBackend.glance, tmp_path / CELL / "_versions"
+
+    def removed_before(self: LocalBackend, name: str) -> object:
+        """Others swap twice, and remove all but the newest, before the second is looked for."""
+        if name == files_of(held)[-1]:
+            return glance(self, name)
+        monkeypatch.setattr(LocalBackend, "glance", glance)
+        last = swap(store, swap(store, open_cell(store, CELL), number(1)), number(2))
+        for one in sorted(versions.iterdir(), reverse=True)[: last.version - 1]:
+            one.unlink()
+        return glance(self, name)
+
+    monkeypatch.setattr(LocalBackend, "glance", removed_before)
+    assert newest(held) == 3
+
+
+def test_a_look_tells_a_version_from_another_of_its_number(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    held = create_cell(store, CELL, number(0))
+    assert newest(held) == 1
+    shutil.rmtree(tmp_path / CELL)
+    swap(store, create_cell(store, CELL, number(7)), number(8))
+    assert newest(held) == 0
 
 
 def test_of_several_processes_nobody_loses_a_count(tmp_path: Path) -> None:
