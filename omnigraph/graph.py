@@ -167,6 +167,9 @@ class Branches:
 
     graph: Graph
 
+    def __repr__(self) -> str:
+        return f"<Branches of {self.graph!r}>"
+
     def names(self) -> list[str]:
         """All names, sorted: one listing."""
         self.graph._open()

@@ -30,7 +30,7 @@ from omnigraph.rules.delta import TableDelta
 from omnigraph.storage.find import find
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MergeResult:
     """What a merge did, or would do. True when the target has everything of the source now.
 
@@ -49,10 +49,15 @@ class MergeResult:
     branch_deleted: bool = False
     branch_delete_error: str | None = None
     lost_edges: tuple[LostEdge, ...] = ()
-    merged: Merged | None = field(default=None, repr=False, compare=False)
+    merged: Merged | None = field(default=None, compare=False)
 
     def __bool__(self) -> bool:
         return self.outcome != "conflict"
+
+    def __repr__(self) -> str:
+        found = f", {len(self.conflicts)} conflicts" if self.conflicts else ""
+        landed = f", commit {self.commit.id}" if self.commit is not None else ""
+        return f"<Merge of {self.source} into {self.target}: {self.outcome}{found}{landed}>"
 
     @cached_property
     def delta(self) -> Diff:

@@ -64,7 +64,7 @@ class TableUpkeep:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Optimized:
     """The report of a run: a row per table, and the commits that it made, mostly one or none."""
 
@@ -74,6 +74,10 @@ class Optimized:
 
     def __bool__(self) -> bool:
         return bool(self.commits)
+
+    def __repr__(self) -> str:
+        done = [one.type_key for one in self.datasets if one.committed]
+        return f"<Optimized {', '.join(done) or 'nothing'} of {len(self.datasets)} tables>"
 
 
 @dataclass(slots=True)

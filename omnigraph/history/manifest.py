@@ -46,8 +46,8 @@ def read_manifest(store: Store, ulid: str = layout.MAIN, version: int | None = N
     location = layout.manifest_directory(ulid)
     try:
         cell = cells.open_cell(store, location, version, reused=ulid == layout.MAIN)
-    except FileNotFoundError as error:
-        raise GraphNotInitialized(f"no graph at {store.root.uri}") from error
+    except FileNotFoundError:
+        raise GraphNotInitialized(f"no graph at {store.root.uri}") from None
     except StorageError as error:
         raise _unreadable(store, location, version, error) from error
     if cell.version == 0:  # what Lance makes of a file of zeros

@@ -108,6 +108,7 @@ _TYPES = (
     "such as [String], and Vector(n)"
 )
 _ALONE = "a traversal is a clause of its own, never part of a condition; negate it by `not { .. }`"
+_EDGE = "an edge begins with a lower-case letter here: `WorksAt` is written `$a worksAt $b`"
 _BARE = 'a property is written `$x.name`, a parameter `$name`, a string `"name"`'
 
 # What is found, as a pattern at its place, with a hint whatever could stand there. Patterns are
@@ -173,6 +174,7 @@ _SITUATIONS: tuple[tuple[Callable[[str, Expected], bool], str], ...] = (
     (lambda f, e: f == "}" and e == {"COMMA"}, "hops have two bounds: `{2,2}`"),
     (lambda f, e: f == "*" and "VBAR" in e, "write how far to go: `knows{1,3}`"),
     (lambda f, e: _lower(f) and "DOT" in e and e >= _OPERATORS, _ALONE),
+    (lambda f, e: f[:1].isupper() and {"DOT", "COLON", "IDENT"} <= e, _EDGE),
     (lambda f, e: _lower(f) and {"VAR", "STRING"} <= e, _BARE),
     (lambda f, e: "BASE_TYPE" in e and f[:1].isalpha(), _TYPES),
     (lambda f, e: e == {"TYPE_NAME"} and _lower(f), "type names begin with an upper-case letter"),
