@@ -231,7 +231,8 @@ class LocalBackend:
             for path, _, names in os.walk(self.directory / prefix, onerror=_loudly):
                 for name in names:
                     if "#" not in name:
-                        yield from self._found(Path(path) / name)
+                        # Text: of ten thousand files, path objects would cost more than the looks.
+                        yield from self._seen(f"{path}/{name}", self._named(f"{path}/{name}"))
 
     def level(self, prefix: str) -> tuple[Sequence[str], Sequence[Found]]:
         """The names of one directory, apart: directories, and files as `list` shows them."""
@@ -281,7 +282,10 @@ class LocalBackend:
         return (facts.st_dev, facts.st_ino, facts.st_mtime_ns) if rested else None
 
     def _found(self, path: Path) -> Iterator[Found]:
-        return self._seen(str(path), str(path.relative_to(self.directory)))
+        return self._seen(str(path), self._named(str(path)))
+
+    def _named(self, path: str) -> str:
+        return path.removeprefix(str(self.directory)).lstrip("/")
 
     def _seen(self, path: str, name: str) -> Iterator[Found]:
         try:
