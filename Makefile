@@ -68,7 +68,7 @@ bench-scale: $(READY) ## Seconds and memory of loads and exports; EDGES="1000000
 COMMITS := 1000
 
 bench-growth: $(READY) ## What many small writes leave behind; COMMITS=10000 for the whole table
-	$(BIN)/python bench/growth.py $(COMMITS)
+	$(BIN)/python -m bench.growth $(COMMITS)
 
 bench-mutate: $(READY) ## Writes of one row beside the bare work of Lance
 	$(BIN)/python -m bench.mutate

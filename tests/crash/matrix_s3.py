@@ -15,8 +15,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from obstore.store import S3Store
-
 from omnigraph import ids
 from omnigraph.errors import OmnigraphError
 from omnigraph.storage import root as roots
@@ -32,6 +30,7 @@ from tests.crash.matrix import (
     told_by,
 )
 from tests.crash.verbs import VERBS, make_start, overdue
+from tests.rig.brought import bring
 from tests.rig.plugin import S3
 from tests.rig.proxy import Proxy, requests_of
 from tests.rig.seaweed import seaweed
@@ -86,10 +85,7 @@ class S3Matrix:
         self.count += 1
         root = f"{self.s3.url}-{verb}-{self.count}"
         start = make_start(VERBS[verb].start, self.place)
-        bucket, top = _direct(self.s3), root.removeprefix(f"s3://{self.s3.server.bucket}/")
-        for file in start.rglob("*"):
-            if file.is_file():
-                bucket.put(f"{top}/{file.relative_to(start)}", file.read_bytes())
+        bring(self.s3.server, start, root)
         return root
 
     def cut(self, verb: str, at: Sent, before: Shape, after: Shape, *, arrives: bool) -> str:
@@ -135,18 +131,6 @@ def _run(verb: str, store: Store) -> str:
         except OmnigraphError as error:
             return f"({error.effect})"
     return told_by(done)
-
-
-def _direct(s3: S3) -> S3Store:
-    """The bucket, past the proxy."""
-    return S3Store(
-        s3.server.bucket,
-        endpoint=f"http://127.0.0.1:{s3.server.port}",
-        access_key_id=s3.server.key,
-        secret_access_key=s3.server.secret,
-        region="us-east-1",
-        client_options={"allow_http": True},
-    )
 
 
 @contextmanager
