@@ -106,7 +106,8 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
     from omnigraph.receipt import LoadReport
 
     if isinstance(done, LoadReport):
-        if done.error is not None and not asked and len(done) + done.left_out == 1:
+        lone = len(done) + done.left_out == 1 and done.problems[0].file in (None, *data)
+        if done.error is not None and not asked and lone and len(data) == 1:
             raise done.error
         _refuse(done, ", ".join(files.name_of(one) for one in data))
         click.get_current_context().exit(exits.FAILED)

@@ -34,6 +34,13 @@ class Problem:
         """The error in words."""
         return self.error.message
 
+    def alone(self) -> ClientError:
+        """The error for who sees nothing else: it names the file that the record stood in."""
+        if self.file is None:
+            return self.error
+        told, facts = f"{self.file}: {self.reason}", self.error.details
+        return type(self.error)(told, hint=self.error.hint, **{**facts, "file": self.file})
+
 
 _TEXTS = 1000  # unreadable lines that are kept
 _LONGEST = 1 << 14  # bytes of one of them

@@ -108,7 +108,8 @@ def run(
     if way.rejects is not None:
         write_rejects(way.rejects, done.problems)
     if done.problems and way.on_error == "raise":
-        raise done.problems[0].error
+        first = done.problems[0]
+        raise first.alone() if isinstance(source, Files | OnSpark) else first.error
     return done
 
 

@@ -142,7 +142,7 @@ def _start_java(conf: Any) -> None:
             reason=f"Spark needs Java {OLDEST_JAVA} or newer, and none was found",
             hint="install one, or set JAVA_HOME; small data needs no Spark: engine 'local'",
         )
-    os.environ.setdefault("JAVA_HOME", str(java.parent.parent))
+    os.environ["JAVA_HOME"] = str(java.parent.parent)  # one that leads nowhere would win
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     handle, log = tempfile.mkstemp(prefix="omnigraph-spark-", suffix=".log")
     try:

@@ -475,3 +475,15 @@ def test_rejects_of_one_file_name_it(tmp_path: Path) -> None:
         graph.load(path, mode="append", engine="local", rejects=tmp_path / "rejects")
     (told,) = (tmp_path / "rejects" / "rejects.ndjson").read_text().splitlines()
     assert json.loads(told)["file"] == str(path)
+
+
+def test_a_bad_line_of_several_files_names_its_file(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "g", "node P { k: String @key }")
+    (tmp_path / "in").mkdir()
+    good, bad = tmp_path / "in" / "a.jsonl", tmp_path / "in" / "b.jsonl"
+    good.write_text(json.dumps({"type": "P", "data": {"k": "a"}}))
+    bad.write_text("{oops\n")
+    for data in (tmp_path / "in", [good, bad]):
+        with pytest.raises(InputError, match=r"b\.jsonl: line 1: malformed") as told:
+            graph.load(data, mode="append")
+        assert told.value.details["file"] == str(bad)
