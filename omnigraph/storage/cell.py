@@ -238,8 +238,6 @@ def _above(cell: Cell) -> Mapping[int, Found]:
     While a version is there, none above it was removed: the first that is missing ends the line. So
     the version itself is looked at last. Nothing when it is gone, or when there is more to see.
     """
-    if not cell.mark:
-        return {}
     look, found = cell.store.objects.glance, {}
     for version in range(cell.version + 1, cell.version + _SHOWN):
         one = look(_name_of(cell.location, version))
@@ -249,7 +247,8 @@ def _above(cell: Cell) -> Mapping[int, Found]:
     else:
         return {}
     own = look(_version_name(cell))
-    return found | {cell.version: own} if own is not None and own.mark == cell.mark else {}
+    known = own is not None and (own.mark == cell.mark or _holds(cell, own.name))
+    return found | {cell.version: own} if own is not None and known else {}
 
 
 def _in_line(cell: Cell, listed: Mapping[int, Found]) -> bool:

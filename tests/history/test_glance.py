@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.graph import Graph
 from omnigraph.storage import objects
+from tests.history.apart import apart
 
 SCHEMA = "node Person { name: String @key }"
 NAMES = "match { $p: Person } return { $p.name }"
@@ -78,6 +80,17 @@ def test_a_write_lists_no_versions_however_many_there_are(
     listings.clear()
     for number in range(5):
         graph.insert("Person", {"name": f"p{number}"})
+    assert listings == []
+
+
+def test_nor_does_the_first_read_or_write_of_a_handle(tmp_path: Path, listings: list[str]) -> None:
+    graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
+    graph.insert("Person", {"name": "Ada"})
+    listings.clear()
+    line = apart(tmp_path / "g")
+    assert Graph(line.store, line).query(NAMES).num_rows == 1
+    line = apart(tmp_path / "g")
+    Graph(line.store, line).insert("Person", {"name": "Bob"})
     assert listings == []
 
 

@@ -20,6 +20,7 @@ from omnigraph.history.branches import create_branch, delete_branch, open_line
 from omnigraph.history.line import Line
 from omnigraph.history.log import Log
 from omnigraph.history.recover import recover
+from omnigraph.history.retention import collect
 from omnigraph.history.retention.collect import cleanup, preview
 from omnigraph.history.retention.policy import Policy, policy_of
 from omnigraph.history.snapshot import snapshot
@@ -243,7 +244,11 @@ def test_a_policy_is_asked_for() -> None:
     for keep_, older in ((-1, None), (True, None), (None, "7x"), (None, "-3d"), (None, -1)):
         with pytest.raises(InputError):
             policy_of(keep_, older)
-    assert policy_of(older_than="90").older_than == timedelta(seconds=90)
+    for bare in ("7", "90"):
+        with pytest.raises(InputError, match=f"'{bare}' has no unit: {bare}d[?] {bare}s[?]"):
+            policy_of(older_than=bare)
+    assert policy_of(older_than="90s").older_than == timedelta(seconds=90)
+    assert policy_of(keep=1, grace="0").grace == policy_of(keep=1, grace=0).grace == timedelta()
     assert policy_of(older_than="2w").older_than == timedelta(weeks=2)
 
 
@@ -360,3 +365,22 @@ def test_a_store_that_fails_is_told_as_such(tmp_path: Path) -> None:
         ):
             cleanup(store, Policy(keep=1, grace=timedelta()))
     assert len(read_branch(line)[PERSON]) == 3
+
+
+def test_a_cleanup_that_fails_after_it_removed_something_does_not_say_that_it_had_no_effect(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = main_of(store)
+    for n in range(3):
+        write(line, update({"a": n}) if n else append({"a": 0}))
+
+    def lost(_: Store) -> list[str]:
+        raise StorageError("no answer", kind="transient", effect="none")
+
+    monkeypatch.setattr(collect, "lower_numbers", lost)
+    with pytest.raises(StorageError) as told:
+        cleanup(store, Policy(keep=1, grace=NOW))
+    assert told.value.effect == "unknown"
+    with pytest.raises(StorageError) as told:  # nothing is left that could go
+        cleanup(store, Policy(keep=1, grace=NOW))
+    assert told.value.effect == "none"

@@ -73,6 +73,20 @@ def test_what_is_young_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert states(store)["_versions"] == 2 * EVERY + 1
 
 
+def test_of_what_is_young_only_so_many_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trim, "EVERY", EVERY)
+    monkeypatch.setattr(trim, "STATES", EVERY)
+    store = init_small(tmp_path / "g")
+    line, reader = open_line(store, "main"), line_at(tmp_path / "g")
+    made = [write(line, append({f"r{n}": n})) for n in range(5 * EVERY)]
+    held = states(store)
+    assert EVERY <= held["_versions"] == held["data"] < 2 * EVERY
+    assert read_branch(reader) == read_branch(line), "who has an old state reloads"
+    check_invariants(tmp_path / "g", acknowledged=[one for one in made if one is not None])
+
+
 @pytest.mark.parametrize("how", ["before", "after"])
 def test_a_write_does_not_fail_by_it(tmp_path: Path, eager: None, how: str) -> None:
     for at in (7, 9, 14):

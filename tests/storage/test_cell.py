@@ -98,6 +98,17 @@ def test_a_look_tells_a_version_from_another_of_its_number(tmp_path: Path) -> No
     assert newest(held) == 0
 
 
+def test_nor_at_the_first_look(tmp_path: Path) -> None:
+    """Below the newest there is a gap, and what came late to a number that was free again."""
+    store = open_store(str(tmp_path))
+    create_cell(store, CELL, number(0))
+    held = open_cell(store, CELL)
+    shutil.rmtree(tmp_path / CELL)
+    swap(store, swap(store, create_cell(store, CELL, number(7)), number(8)), number(9))
+    sorted((tmp_path / CELL / "_versions").iterdir())[1].unlink()
+    assert newest(held) == 3
+
+
 def test_of_several_processes_nobody_loses_a_count(tmp_path: Path) -> None:
     total, version, _ = race(str(tmp_path), 3, 20)
     assert (total, version) == (60, 61)

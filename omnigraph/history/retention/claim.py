@@ -23,10 +23,12 @@ class Claim:
 
     def __init__(self, store: Store, run: str) -> None:
         self.store, self.run = store, run
+        self.at_work = False
         self._renewed = ids.monotonic()
 
     def keep(self) -> None:
-        """Show that this collector lives."""
+        """Show that this collector lives: it removes something, or is about to."""
+        self.at_work = True
         if ids.monotonic() - self._renewed > _RENEWAL:
             self._renewed = ids.monotonic()
             self.store.objects.renew(NAME, {"run": self.run})
@@ -37,8 +39,13 @@ def claimed(store: Store, run: str, now: datetime) -> Iterator[Claim]:
     """Hold the claim while the block runs; a collector that is at work is a `ConcurrentCommit`."""
     if not store.objects.create_json(NAME, {"run": run}):
         _take_over(store, run, now)
+    claim = Claim(store, run)
     try:
-        yield Claim(store, run)
+        yield claim
+    except StorageError as error:
+        if claim.at_work:  # a read that failed has no effect, but the run had
+            error.effect = "unknown"
+        raise
     finally:
         with suppress(StorageError, OSError):  # the next collector takes it over
             _release(store, run)
