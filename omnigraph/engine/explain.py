@@ -25,7 +25,7 @@ from .nearest import index_of
 from .neighbours import may_probe
 from .physical import Alone, FoldScan, Forget, KeyScan, Linked, Reach, Weigh
 from .run import bind, execute, start
-from .scan import split
+from .scan import asked_words, split
 
 _WALKS = {Alone: "without any", Reach: "each once", Weigh: "count only"}
 _NEAR = {"out": ("src",), "in": ("dst",), "both": ("src", "dst")}
@@ -140,11 +140,22 @@ def _text(operator: Any) -> str:
 def _index_text(context: Context, operator: Any) -> str:
     """Which indexes find the rows of a scan or of a walk from a few rows, as far as is known."""
     try:
-        asked = list(_asked(context, operator))
+        names = dict.fromkeys(_words(context, operator))
+        asked = list(_asked(context, operator)) if not names else []
     except KeyError:  # a parameter without a value: it is not run
         return ""
-    names = {name: None for table, where in asked for name in used_by(table, where)}
+    names |= {name: None for table, where in asked for name in used_by(table, where)}
     return f" (index {', '.join(names)})" if names else ""
+
+
+def _words(context: Context, operator: Any) -> Iterator[str]:
+    """The full-text indexes that propose the rows of a scan."""
+    if not isinstance(operator, plan.NodeScan):
+        return
+    for name in operator.implementers or (operator.type_name,):
+        found = asked_words(context, f"node:{name}", operator.filters)
+        if found is not None:
+            yield found.index
 
 
 def _asked(context: Context, operator: Any) -> Iterator[tuple[Any, Any]]:

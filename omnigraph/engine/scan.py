@@ -7,7 +7,7 @@ brings along. A second scan forms a cross product.
 import math
 from functools import reduce
 from operator import and_
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,9 @@ from .filter import keep
 from .physical import KeyScan
 from .push import push
 from .rows import Binding, Ids, Mask, Rows, concat_bindings
+
+if TYPE_CHECKING:
+    from .words import Question
 
 SCANNED = 160  # a scan costs as much as loading a few of the rows it looks at
 
@@ -61,6 +64,9 @@ def cross(context: Context, rows: Rows, variable: str, found: Binding) -> Rows:
 def row_ids(context: Context, key: str, filters: tuple[plan.Predicate, ...]) -> Ids:
     """The row ids of a table that pass all filters, in order."""
     context.meter.check()
+    worded = _by_words(context, key, filters)
+    if worded is not None:
+        return worded
     hot = _by_memory(context, key, filters)
     if hot is not None:
         return hot
@@ -85,6 +91,27 @@ def split(
     pushed = [expression for _, expression in found if expression is not None]
     rest = tuple(one for one, expression in found if expression is None)
     return (reduce(and_, pushed) if pushed else None), rest
+
+
+def asked_words(
+    context: Context, key: str, filters: tuple[plan.Predicate, ...]
+) -> "Question | None":
+    """What a full-text index is asked to find the rows of a scan, if it is."""
+    if not any(isinstance(one, plan.TextSearch) for one in filters):
+        return None
+    from .words import question
+
+    pushed, _ = split(context, key, filters)
+    return question(context, key, filters, pushed=pushed is not None)
+
+
+def _by_words(context: Context, key: str, filters: tuple[plan.Predicate, ...]) -> Ids | None:
+    asked = asked_words(context, key, filters)
+    if asked is None:
+        return None
+    from .words import fitting_rows
+
+    return fitting_rows(context, key, filters, asked)
 
 
 def key_scan(context: Context, rows: Rows, scan: KeyScan) -> Rows:

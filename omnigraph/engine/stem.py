@@ -1,7 +1,7 @@
 """English stems: the Snowball "Porter2" rules, word by word.
 
-Pure and permanent: stored indexes may hold stems, so that a word must keep its stem for ever. Words
-come folded and in lower case.
+Pure, and not stored anywhere: indexes hold words as they stand in texts. Words come folded and in
+lower case.
 """
 
 import re
@@ -64,6 +64,16 @@ def stem(word: str) -> str:
     found = _suffix(found, first, _STEP_2)
     found = _step_3(found, first, second)
     return _last(_step_4(found, second), first, second).lower()
+
+
+def openings(stemmed: str) -> frozenset[str]:
+    """How the words begin that have this stem: no rule touches the first two letters.
+
+    >>> sorted(openings("search")), sorted(openings("die"))
+    (['se'], ['di', 'dy'])
+    """
+    odd = (word for word, known in _EXCEPTIONS.items() if known == stemmed)
+    return frozenset({stemmed[:2], *(one[:2] for one in odd)})
 
 
 def _regions(word: str) -> tuple[int, int]:

@@ -7,6 +7,7 @@ left out, and what remains is stemmed (`stem.py`).
 """
 
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -54,18 +55,22 @@ def tokenize(text: str) -> list[str]:
     >>> tokenize("The Crème-Brûlées of searching!")
     ['creme', 'brule', 'search']
     """
+    return list(_tokenized(text))
+
+
+@lru_cache(maxsize=256)
+def _tokenized(text: str) -> tuple[str, ...]:
+    """Queries come again: for each part of a table, to begin with."""
     tokens = analyse(pa.array([text]))
-    return [tokens.words[code] for code in tokens.codes]
+    return tuple(tokens.words[code] for code in tokens.codes)
 
 
 def analyse(texts: pa.Array) -> Tokens:
     """The tokens of a column; a null has none."""
-    folded = pc.utf8_lower(pc.utf8_normalize(texts, "NFKD"))
-    bare = pc.replace_substring_regex(folded, r"\p{M}+", "")
-    pieces = pc.split_pattern_regex(bare, r"[^\p{L}\p{N}]+")
+    pieces = _pieces(texts)
     encoded = pieces.flatten().dictionary_encode()
     owners = pc.list_parent_indices(pieces).to_numpy().astype(np.int64)
-    found = [_token(one) for one in encoded.dictionary.to_pylist()]
+    found = [token_of(one) for one in encoded.dictionary.to_pylist()]
     words = tuple(dict.fromkeys(one for one in found if one))
     place = {word: at for at, word in enumerate(words)}
     numbers = np.array([place.get(one, -1) for one in found] or [-1], np.int64)
@@ -74,8 +79,17 @@ def analyse(texts: pa.Array) -> Tokens:
     return Tokens(len(texts), owners[kept], codes[kept], words)
 
 
-def _token(piece: str) -> str:
-    """A piece of text as a token; empty for what is left out."""
+def _pieces(texts: pa.Array) -> pa.Array:
+    """Texts folded and cut; where nothing is to be folded, the same in half of the time."""
+    if pc.all(pc.string_is_ascii(texts), min_count=0).as_py():
+        return pc.split_pattern_regex(pc.ascii_lower(texts), "[^a-z0-9]+")
+    folded = pc.utf8_lower(pc.utf8_normalize(texts, "NFKD"))
+    bare = pc.replace_substring_regex(folded, r"\p{M}+", "")
+    return pc.split_pattern_regex(bare, r"[^\p{L}\p{N}]+")
+
+
+def token_of(piece: str) -> str:
+    """A piece of text, folded already, as a token; empty for what is left out."""
     return "" if piece in _STOP else stem(_ascii(piece))
 
 
@@ -110,7 +124,7 @@ def matches(
     else:
         known = frozenset(wanted)
         if function == "fuzzy":
-            known = _near(tokens.words, known, DEFAULT_EDITS if edits is None else edits)
+            known = near(tokens.words, known, DEFAULT_EDITS if edits is None else edits)
         found[tokens.owners[tokens.numbers(known)]] = True
     if texts.null_count == 0:
         return pa.array(found)
@@ -129,7 +143,7 @@ def _phrase(tokens: Tokens, wanted: list[str]) -> Ids:
     return tokens.owners[:last][hits]
 
 
-def _near(words: tuple[str, ...], wanted: frozenset[str], edits: int) -> frozenset[str]:
+def near(words: Iterable[str], wanted: frozenset[str], edits: int) -> frozenset[str]:
     """The words within so many edits of one that is wanted."""
     if edits < 0:
         raise QueryExecutionError(reason=f"`fuzzy` cannot make {edits} edits")

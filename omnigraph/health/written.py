@@ -11,7 +11,7 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.schemas import read_schema
 from omnigraph.history.state import State
 from omnigraph.rules.check import type_named
-from omnigraph.rules.indexed import indexed_columns
+from omnigraph.rules.indexed import indexed_columns, text_columns
 from omnigraph.storage.index import covered
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table
@@ -48,5 +48,6 @@ def unindexed_rows(
     """Rows outside of the index that covers least, of those that the schema asks for."""
     catalog = read_schema(store, state.schema).ir.catalog
     known = covered(table)
-    held = [known.get(name, frozenset()) for name in indexed_columns(type_named(catalog, key))]
-    return max(sum(int(f.num_rows) for f in fragments if f.id not in one) for one in held)
+    one = type_named(catalog, key)
+    held = [known.get(name, frozenset()) for name in indexed_columns(one) | text_columns(one)]
+    return max(sum(int(f.num_rows) for f in fragments if f.id not in some) for some in held)

@@ -1,11 +1,14 @@
 """Which columns of a type get an index, of which kind, by what the schema says. Builds none.
 
 Indexes of vectors stand apart: they may have to wait until there is something to build them from.
+So do those of words, which may stand beside another index of their column, and which no small write
+builds on its way.
 """
 
 from collections.abc import Iterator
 
 from omnigraph.lang.schema.catalog import Edge, Index, Key, Node, Unique
+from omnigraph.storage.texts import KIND, text_slot
 from omnigraph.values import ScalarType
 
 _ORDERED = ("btree", "bitmap")  # one of them answers for both
@@ -14,8 +17,8 @@ _ORDERED = ("btree", "bitmap")  # one of them answers for both
 def indexed_columns(one: Node | Edge) -> dict[str, str]:
     """The columns of a type that get an index, and its kind: `BTREE`, or `NGRAM` for texts.
 
-    These are ids, ends, and single values of constraints. Storage uses one index per column, and
-    one that finds equal values comes first.
+    These are ids, ends, and single values of constraints. Storage filters by one index per column,
+    and one that finds equal values comes first.
     """
     ends = ("src", "dst") if isinstance(one, Edge) else ()
     found = dict.fromkeys(("id", *ends), "BTREE")
@@ -36,22 +39,22 @@ def vector_columns(one: Node | Edge) -> dict[str, str]:
     }
 
 
+def text_columns(one: Node | Edge) -> dict[str, str]:
+    """The texts of a type that get an index of their words, by the keys of such indexes."""
+    return {text_slot(name): KIND for rule in _of_kind(one, "fulltext") for name in rule.columns}
+
+
 def every_index(one: Node | Edge) -> dict[str, str]:
-    """All columns of a type that get an index, and its kind."""
-    return indexed_columns(one) | vector_columns(one)
+    """All indexes that a type gets, by the keys that storage has for them, and their kinds."""
+    return indexed_columns(one) | vector_columns(one) | text_columns(one)
 
 
 def pending_indexes(one: Node | Edge) -> list[tuple[str, str]]:
     """The indexes that the schema asks for and that are not built: (property, reason)."""
     built = indexed_columns(one)
-    found = [
-        (name, "fulltext needs no index yet: every search reads all rows, and is exact")
-        for rule in _of_kind(one, "fulltext")
-        for name in rule.columns
-    ]
-    taken = "ngram: the column has an index for equal values, and storage uses one per column"
+    taken = "ngram: the column has an index for equal values, and storage filters by one per column"
     asked = [name for rule in _of_kind(one, "ngram") for name in rule.columns]
-    return found + [(name, taken) for name in asked if built.get(name) == "BTREE"]
+    return [(name, taken) for name in asked if built.get(name) == "BTREE"]
 
 
 def _of_kind(one: Node | Edge, kind: str) -> Iterator[Index]:

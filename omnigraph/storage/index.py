@@ -1,9 +1,9 @@
 """Indexes of single columns: which are there, what they cover, more of them as a staged change.
 
-BTREE for equality, ranges and prefixes, NGRAM for parts of texts, IVF for nearness; storage uses
-one per column. An index is a set of segments, each over some fragments; what none covers is
-scanned, so an answer never depends on coverage. Segments are built for whole fragments and never
-edited.
+BTREE for equality, ranges and prefixes, NGRAM for parts of texts, IVF for nearness: one per column,
+since Lance filters by the first that it finds. INVERTED for words may stand behind another, under
+a key of its own (`text_slot`). An index is a set of segments, each over some fragments; what none
+covers is scanned, so an answer never depends on coverage. Segments are never edited.
 """
 
 import re
@@ -12,31 +12,34 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import pyarrow.compute as pc
 from lance import LanceOperation
 from lance.dataset import Index
 
 from .fragments import fragment_ids
 from .store import Store
 from .table import Staged, Table, field_digest, index_segments, mark_of
+from .texts import KIND as WORDS
+from .texts import column_of, text_slot, words_file, write_text_index
 from .vectors import METRICS, UNFIT, first_fit, is_vector_kind, look_at, partitions_of
 
 _SEGMENTS = 8  # of one index; then they become one
 _PARTS = 4  # segments that are built at once
-_KINDS = {"BTree": "BTREE", "NGram": "NGRAM"}
+_KINDS = {"BTree": "BTREE", "NGram": "NGRAM", "Inverted": WORDS}
 
 
 def covered(table: Table) -> dict[str, frozenset[int]]:
-    """The fragments that the index of each column covers."""
+    """The fragments that the index of each column covers; words of a text apart."""
     found: dict[str, frozenset[int]] = {}
     for one in _indexes(table):
         held = (frozenset(segment.fragment_ids) for segment in one.segments)
-        found[one.field_names[0]] = frozenset().union(*held)
+        found[_slot(one)] = frozenset().union(*held)
     return found
 
 
 def kinds_of(table: Table) -> dict[str, str]:
-    """The kind of the index of each column that has one."""
-    return {one.field_names[0]: _kind(one) for one in _indexes(table)}
+    """The kind of the index of each column that has one; words of a text apart."""
+    return {_slot(one): _kind(one) for one in _indexes(table)}
 
 
 def used_by(table: Table, where: Any) -> list[str]:
@@ -50,6 +53,12 @@ def _indexes(table: Table) -> list[Any]:
     return [one for one in every if _kind(one) and len(one.field_names) == 1]
 
 
+def _slot(index: Any) -> str:
+    """The key of an index: its column, or that of the words of its column."""
+    name: str = index.field_names[0]
+    return text_slot(name) if _kind(index) == WORDS else name
+
+
 def _kind(index: Any) -> str:
     """The kind of an index, none for one that is not ours; the metric of vectors is in its name."""
     if index.index_type != "IVF_FLAT":
@@ -60,7 +69,7 @@ def _kind(index: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One segment to be built: the index of a column over some fragments."""
+    """One segment to be built: an index over some fragments, by its key."""
 
     column: str
     kind: str
@@ -95,13 +104,20 @@ def stage_indexes(
 def plan_indexes(
     table: Table, columns: Mapping[str, str], *, anew: bool = False, part_rows: int | None = None
 ) -> Builds:
-    """What `stage_indexes` builds. With `part_rows` a large BTREE becomes a few segments."""
+    """What `stage_indexes` builds. With `part_rows` a large BTREE becomes a few segments.
+
+    Words come last, and anew wherever they would stand before the other index of their column.
+    """
     sizes = {one.fragment_id: one.physical_rows for one in table.dataset.get_fragments()}
     known, kinds = covered(table), kinds_of(table)
     new: list[Build] = []
     old: dict[str, Sequence[Index]] = {}
-    for column, kind in columns.items():
+    for column, kind in sorted(columns.items(), key=lambda pair: pair[1] == WORDS):
         other = anew or kinds.get(column, kind) != kind
+        if kind == WORDS and column in known:
+            first = column_of(column)
+            other |= first in old and (first not in kinds or bool(old[first]))
+            other |= _is_hidden(table, first, kinds.get(first))
         left = [one for one in sizes if other or one not in known.get(column, frozenset())]
         if not left and not anew:
             continue
@@ -113,6 +129,15 @@ def plan_indexes(
         new += [Build(column, kind, name, tuple(one)) for one in parts if one]
         old[column] = segments if together else empty
     return Builds(tuple(new), old, anew)
+
+
+def _is_hidden(table: Table, column: str, kind: str | None) -> bool:
+    """Whether Lance filters by the words of a column, which answer no filter, and not by `kind`."""
+    probe = {
+        "BTREE": pc.field(column) == "any",
+        "NGRAM": pc.match_substring(pc.field(column), "any"),
+    }
+    return kind in probe and not used_by(table, probe[kind])
 
 
 def finished(table: Table, plan: Builds, made: Sequence[Index | None]) -> Staged | None:
@@ -169,6 +194,8 @@ def extended(
         if left and kinds.get(column, kind) == kind:
             name = _name(table, column, kind)
             new.append(_written(store, table, Build(column, kind, name, tuple(left)), {}))
+            if text_slot(column) in kinds:
+                continue  # words would come to stand before it
             old += [one for one in _segments(table, column) if present.isdisjoint(one.fragment_ids)]
     return created(table, new, old) if new else None
 
@@ -191,6 +218,8 @@ def build(store: Store, table: Table, one: Build) -> Index | None:
 
     One of vectors is over those of its fragments that it can hold; None while there is no vector.
     """
+    if one.kind == WORDS:
+        return write_text_index(store, table, column_of(one.column), one.name, one.fragments)
     if not is_vector_kind(one.kind):
         return _written(store, table, one, {})
     seen = look_at(table, one.column, one.kind, one.fragments)
@@ -217,23 +246,28 @@ def _written(store: Store, table: Table, one: Build, how: Mapping[str, Any]) -> 
 
 def _name(table: Table, column: str, kind: str) -> str:
     """What the index of a column is called; one of a column with another name now keeps its own."""
-    same = (one for one in _indexes(table) if one.field_names == [column])
+    same = (one for one in _indexes(table) if _slot(one) == column)
     own = next((one.name for one in same if _kind(one) == kind), None)
     taken = {one.name for one in table.dataset.describe_indices()}
-    plain = f"{column}_{kind.lower()}"
+    column = column_of(column)
+    plain = f"{column}_{'fulltext' if kind == WORDS else kind.lower()}"
     number = next(f.id() for f in table.dataset.lance_schema.fields() if f.name() == column)
     return own or (plain if plain not in taken else f"{plain}_{number}")
 
 
 def _segments(table: Table, column: str) -> list[Index]:
     """The segments of a column's index, as an operation that removes them names them."""
-    own = (one for one in _indexes(table) if one.field_names == [column])
+    own = (one for one in _indexes(table) if _slot(one) == column)
     return [segment for one in own for segment in index_segments(one)]
 
 
 def _files(table: Table, made: Sequence[Index]) -> tuple[str, ...]:
-    return tuple(
-        f"{table.location}/_indices/{one.uuid}/{file.path}"
-        for one in made
-        for file in one.files or ()
+    worded = (one for one in made if "Inverted" in (one.index_details or ("",))[0])
+    return (
+        *(
+            f"{table.location}/_indices/{one.uuid}/{file.path}"
+            for one in made
+            for file in one.files or ()
+        ),
+        *(words_file(table, one.uuid) for one in worded),
     )

@@ -19,6 +19,7 @@ GC = "__gc"
 CLAIM = "__init_claim.json"
 PROBE = "__create_if_absent_probe_"
 MAIN = "main"
+WORDS = "words.lance"  # beside the files of a full-text index
 
 STAMP_KEY = "omnigraph:internal_schema_version"
 STAMP = 100

@@ -13,6 +13,7 @@ import pyarrow as pa
 from omnigraph.errors import IndexUnreadable, StorageError
 
 from .failures import storage_failure
+from .layout import WORDS
 from .store import Store
 from .table import Table
 
@@ -38,7 +39,7 @@ def ask(table: Table, where: object, scan: Callable[[bool], Result]) -> Result:
         found = scan(False)
     except FAILURES as error:
         raise _failure(error) from error
-    _tell(table)
+    tell(table)
     return found
 
 
@@ -63,8 +64,13 @@ def ask_batches(
 
 def segments_of(table: Table) -> frozenset[str]:
     """The segments of all indexes of a table, by their names."""
+    return _segments(table, None)
+
+
+def _segments(table: Table, kind: str | None) -> frozenset[str]:
     every = table.dataset.describe_indices()
-    return frozenset(str(one.uuid) for index in every for one in index.segments)
+    chosen = [index for index in every if kind in (None, index.index_type)]
+    return frozenset(str(one.uuid) for index in chosen for one in index.segments)
 
 
 def lost_segments(store: Store, table: Table) -> frozenset[str]:
@@ -74,10 +80,13 @@ def lost_segments(store: Store, table: Table) -> frozenset[str]:
         return named
     top = f"{table.location}/_indices"
     sizes: dict[str, int] = {}
+    worded: set[str] = set()
     for one in store.objects.list(top):
-        name = one.name.removeprefix(f"{top}/").partition("/")[0]
+        name, _, file = one.name.removeprefix(f"{top}/").partition("/")
         sizes[name] = min(one.size, sizes.get(name, one.size))
-    return frozenset(one for one in named if not sizes.get(one))
+        worded |= {name} if file == WORDS else set()
+    lost = frozenset(one for one in named if not sizes.get(one))
+    return lost | (_segments(table, "Inverted") - worded)
 
 
 def _failure(error: Exception) -> StorageError:
@@ -87,7 +96,7 @@ def _failure(error: Exception) -> StorageError:
     return StorageError(kind="permanent", reason=reason, effect="none", hint=_CHECK)
 
 
-def _tell(table: Table) -> None:
+def tell(table: Table) -> None:
     """Warn once, until the indexes of the table are others."""
     seen = (str(table.dataset.uri), segments_of(table))
     if seen in _told:

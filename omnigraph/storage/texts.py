@@ -1,0 +1,171 @@
+"""Full-text indexes: the words that texts have, and the rows that have some of these words.
+
+An index finds words as they stand in the texts, and a list of them lies beside it: whoever asks
+decides which words mean the same, and changing that makes no index wrong. A text is cut only where
+Lance cuts it too, so that a word that is looked for is cut as it was in its text. What comes back
+are candidates: all rows that have a word, and perhaps others.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance.dataset import Index
+
+from .fragments import read_fragments
+from .layout import WORDS
+from .lost_index import FAILURES, tell
+from .scan import Ids, row_id_array
+from .store import Store
+from .table import FORMAT, Table
+
+KIND = "INVERTED"
+# What Lance and the engine both cut at. Whatever else one of them cuts at stays within a word.
+CUTS = r"[\p{P}\p{Z}\p{C}$+<=>^`|~]+"
+SEEN = r"[\p{L}\p{N}]"  # a word without any of these may have nothing that Lance would find
+_SLOT = "fulltext:"
+_HOW: dict[str, Any] = {
+    "base_tokenizer": "simple",
+    "lower_case": True,
+    "ascii_folding": True,
+    "stem": False,
+    "remove_stop_words": False,
+    "max_token_length": None,
+    "with_position": False,
+}
+_WIDTH = 1 << 20  # words that are counted together before equal ones become one
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a full-text index, and the fragments it covers."""
+
+    name: str
+    uuid: str
+    fragments: frozenset[int]
+
+
+def text_slot(column: str) -> str:
+    """What the full-text index of a column is called beside the column's other index.
+
+    >>> text_slot("body"), column_of("fulltext:body"), column_of("body")
+    ('fulltext:body', 'body', 'body')
+    """
+    return _SLOT + column
+
+
+def column_of(slot: str) -> str:
+    """The column of an index."""
+    return slot.removeprefix(_SLOT)
+
+
+def text_segments(table: Table, column: str) -> list[Segment]:
+    """The parts of the full-text index of a column, none when it has none."""
+    return [
+        Segment(one.name, str(part.uuid), frozenset(part.fragment_ids))
+        for one in table.dataset.describe_indices()
+        if one.index_type == "Inverted" and one.field_names == [column]
+        for part in one.segments
+    ]
+
+
+def write_text_index(
+    store: Store, table: Table, column: str, name: str, fragments: Sequence[int]
+) -> Index:
+    """Write a segment over some fragments, with its words. No version names it yet."""
+
+    def write() -> Index:
+        made = table.dataset.create_index_uncommitted(
+            column, KIND, name=name, fragment_ids=list(fragments), replace=True, **_HOW
+        )
+        # Until then Lance keeps it in a form that it cannot read.
+        whole: Index = table.dataset.merge_existing_index_segments([made])
+        _write_words(store, table, whole.uuid, words_of(table, column, fragments))
+        return whole
+
+    return store.effects.run("index", table.location, write)
+
+
+def words_of(table: Table, column: str, fragments: Sequence[int]) -> pa.Table:
+    """The words of the texts in some fragments, each with how often it stands there."""
+    held: list[pa.Table] = []
+    for batch in read_fragments(table, fragments, [column]):
+        held.append(_counted(batch.column(column)))
+        if sum(one.num_rows for one in held) > _WIDTH:
+            held = [_together(held)]
+    found = _together(held or [_counted(pa.array([], pa.string()))])
+    return found.filter(pc.not_equal(found["word"], "")).sort_by("word")
+
+
+def cut(column: pa.Array) -> pa.Array:
+    """The words of each text; some may be empty. Lower case only where Lance sees no other word."""
+    return pc.split_pattern_regex(pc.ascii_lower(column), CUTS)
+
+
+def _counted(texts: pa.Array) -> pa.Table:
+    found = cut(texts).flatten().value_counts()
+    return pa.table({"word": found.field("values"), "times": found.field("counts")})
+
+
+def _together(parts: Sequence[pa.Table]) -> pa.Table:
+    grouped = pa.concat_tables(parts).group_by("word").aggregate([("times", "sum")])
+    return pa.table({"word": grouped["word"], "times": grouped["times_sum"].cast(pa.int64())})
+
+
+def _write_words(store: Store, table: Table, uuid: str, words: pa.Table) -> None:
+    from lance.file import LanceFileWriter
+
+    path = store.root.at(words_file(table, uuid))
+    how: dict[str, Any] = {"version": FORMAT, "storage_options": store.options}
+    with LanceFileWriter(path, words.schema, **how) as writer:
+        for batch in words.to_batches():
+            writer.write_batch(batch)
+
+
+def words_file(table: Table, uuid: str) -> str:
+    """The root-relative name of the words of a segment."""
+    return f"{table.location}/_indices/{uuid}/{WORDS}"
+
+
+def read_words(store: Store, table: Table, segment: Segment) -> pa.Table | None:
+    """The words of a segment; None when they cannot be read."""
+    from lance.file import LanceFileReader
+
+    path = store.root.at(words_file(table, segment.uuid))
+    try:
+        reader = LanceFileReader(path, storage_options=store.options)
+        return reader.read_all().to_table()
+    except (*FAILURES, ValueError):
+        tell(table)
+        return None
+
+
+def candidates(table: Table, column: str, words: Sequence[str]) -> Ids | None:
+    """The rows that have one of these words by the index, in order, and perhaps some others.
+
+    None when the index cannot be read. Rows that it does not cover are not among them.
+    """
+    from lance.query import MatchQuery
+
+    if not words:
+        return np.empty(0, np.int64)
+    scanner = table.dataset.scanner(
+        columns=["_score"],
+        full_text_query=MatchQuery(" ".join(words), column),
+        with_row_id=True,
+        fast_search=True,
+    )
+    try:
+        found = scanner.to_table()
+    except FAILURES:
+        tell(table)
+        return None
+    return np.unique(row_id_array(found))
+
+
+def unseen(words: pa.Array) -> Iterator[str]:
+    """Those of some words that an index may not find although it covers them."""
+    yield from words.filter(pc.invert(pc.match_substring_regex(words, SEEN))).to_pylist()

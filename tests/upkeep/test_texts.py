@@ -1,0 +1,287 @@
+"""A search gives the same rows, whatever a full-text index covers."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import omnigraph
+from omnigraph.engine import scan, words
+from omnigraph.engine.text import matches
+from omnigraph.errors import IndexUnreadable
+from omnigraph.graph import Graph
+from omnigraph.storage import texts
+from omnigraph.storage.index import covered
+from omnigraph.storage.texts import text_slot
+from omnigraph.testing import graph as new_graph
+
+SCHEMA = """
+node D {
+  k: String @key
+  n: I64?
+  body: String?
+  @index(body, kind=fulltext)
+}
+node Both { k: String @key  title: String?  @index(title)  @index(title, kind=fulltext) }
+"""
+# Texts that a tokenizer may get wrong: marks, ligatures, other scripts, stop words, odd letters.
+TEXTS = [
+    "The Crème-Brûlées of searching!",
+    "creme brule\u0301e, searched",
+    "Müller & Söhne; MÜLLER",
+    "Straße STRASSE stra\u00dfe",
+    "ŁÓDŹ Ørsted Þórr Æsir œuvre",
+    "Привет мир, ёлка и ЙОД",
+    "приветы мира",
+    "한국어 검색 텍스트",
+    "日本語の検索 テキスト",
+    "हिन्दी खोज",
+    "שלום עולם מלא",
+    "Οδυσσεύς ΟΔΥΣΣΕΎΣ",
+    "İstanbul ISTANBUL ıstanbul istanbul",
+    "ﬁnding ﬃ x² ½ Ⅷ №5 footm™ ™",
+    "™",
+    "to be or not to be",
+    "dying die dies lying lie tie tying skies sky",
+    "under_score e-mail a.b.c C++ C# f(x) 3.14 1,000",
+    "zero\u200bwidth soft\u00adhyphen word\u2060joiner",
+    "new\u2028line para\u2029graph tab\there\x00nul",
+    "emoji \U0001f600 glue\U0001f600glue",
+    "relational relations relate happily happy happiness",
+    "",
+    "...",
+    "x" * 300,
+]
+QUERIES = [
+    *("search", "creme", "Brûlées", "brulee", "muller", "Söhne", "strasse", "straße", "lodz"),
+    *("orsted", "thorr", "aesir", "oeuvre", "привет", "елка", "ёлка", "йод", "мира", "검색"),
+    *("検索", "日本語の検索", "खोज", "हिन", "שלום", "οδυσσευς", "Οδυσσεύς", "istanbul", "ıstanbul"),
+    *("finding", "ffi", "x2", "5", "no5", "viii", "tm", "footm", "die", "lie", "tie", "sky"),
+    *("under", "score", "mail", "c", "f", "1", "14", "width", "zero", "hyphen", "joiner", "line"),
+    *("para", "nul", "glue", "glueglue", "relate", "happy", "to be", "the", "", "...", "x" * 300),
+    *("searching relations", "new line", "die dies", "not there at all", "of searching"),
+]
+
+
+@pytest.fixture(autouse=True)
+def seldom_simple(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows are many already, and no question is too broad."""
+    monkeypatch.setattr(words, "FEW", 1)
+    monkeypatch.setattr(words, "_SHARE", 0.001)
+    monkeypatch.setattr(words, "_BESIDE", 1 << 30)
+
+
+@pytest.fixture
+def proposals(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """The words that an index was asked for."""
+    asked: list[tuple[str, ...]] = []
+    real = texts.candidates
+
+    def counted(*given: Any) -> Any:
+        asked.append(tuple(given[-1]))
+        return real(*given)
+
+    monkeypatch.setattr(texts, "candidates", counted)
+    return asked
+
+
+def rows_of(some: list[str], start: int = 0) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = [
+        {"k": f"k{n:03}", "n": n % 3, "body": one} for n, one in enumerate(some, start)
+    ]
+    return [*rows, {"k": f"none{start}", "n": 0}]
+
+
+def ask(
+    graph: Graph, condition: str, query: str, name: str = "D", field: str = "body"
+) -> list[str]:
+    call = condition.replace("$d.body", f"$d.{field}")
+    text = f"query q($q: String) {{ match {{ $d: {name}  {call} }} return {{ $d.k as k }} }}"
+    return sorted(one["k"] for one in graph.query(text, q=query))
+
+
+FUNCTIONS: list[Any] = ["search", "match_text", "fuzzy"]
+SEARCH, PHRASE, FUZZY = "search($d.body, $q)", "match_text($d.body, $q)", "fuzzy($d.body, $q, 1)"
+
+
+def looks(graph: Graph, queries: list[str]) -> Iterator[tuple[str, str, list[str]]]:
+    """Every question, by the index as far as there is one."""
+    for at, query in enumerate(queries):
+        yield "search", query, ask(graph, SEARCH, query)
+        if at % 4 == 0:
+            yield "match_text", query, ask(graph, PHRASE, query)
+            yield "fuzzy", query, ask(graph, FUZZY, query)
+
+
+def expected(
+    rows: list[dict[str, Any]], queries: list[str]
+) -> Iterator[tuple[str, str, list[str]]]:
+    """The same from the texts alone."""
+    column = pa.array([one.get("body") for one in rows], pa.string())
+    for at, query in enumerate(queries):
+        for function in FUNCTIONS if at % 4 == 0 else FUNCTIONS[:1]:
+            found = matches(function, column, query, 1).to_pylist()
+            hits = sorted(one["k"] for one, hit in zip(rows, found, strict=True) if hit)
+            yield function, query, hits
+
+
+@pytest.mark.parametrize("share", [pytest.param(0, marks=pytest.mark.full), 50, 100])
+def test_no_answer_depends_on_coverage(share: int, proposals: list[tuple[str, ...]]) -> None:
+    rows = rows_of(TEXTS)
+    first = rows[: len(rows) * share // 100]
+    with new_graph(SCHEMA) as graph:
+        if first:
+            graph.load({"D": first}, mode="append")
+            assert graph.ensure_indices()
+            assert not graph.ensure_indices()
+        if len(first) < len(rows):
+            graph.load({"D": rows[len(first) :]}, mode="append")
+        assert list(looks(graph, QUERIES)) == list(expected(rows, QUERIES))
+        assert bool(proposals) == bool(share)
+
+
+def test_what_was_written_after_the_index_counts(proposals: list[tuple[str, ...]]) -> None:
+    rows = rows_of([*TEXTS, *(f"word{n} common" for n in range(40))])
+    some = ["word1", "common", "changed", "search", "brulee", "added", "crème"]
+    with new_graph(SCHEMA, {"D": rows}) as graph:
+        graph.ensure_indices()
+        graph.delete("D", where="n = 1")
+        graph.update("D", where="n = 2", set={"body": "changed crème"})
+        graph.insert("D", {"k": "new", "body": "added searching"})
+        left = [one for one in rows if one["n"] != 1]
+        left = [one | {"body": "changed crème"} if one["n"] == 2 else one for one in left]
+        left.append({"k": "new", "body": "added searching"})
+        assert list(looks(graph, some)) == list(expected(left, some))
+        assert proposals
+        before = ranked(graph, "common changed")
+        graph.optimize()
+        assert list(looks(graph, some)) == list(expected(left, some))
+        assert ranked(graph, "common changed") == before
+        assert not graph.optimize()
+        table = graph.snapshot.table("node:D")
+        numbers = {one.fragment_id for one in table.dataset.get_fragments()}
+        assert covered(table)[text_slot("body")] == numbers
+        assert not graph.check().findings
+
+
+def ranked(graph: Graph, query: str) -> list[tuple[str, float]]:
+    text = """query q($q: String) { match { $d: D  search($d.body, $q) }
+        return { $d.k as k, bm25($d.body, $q) as score } order { bm25($d.body, $q), $d.k } }"""
+    return [(one["k"], one["score"]) for one in graph.query(text, q=query)]
+
+
+def test_explain_names_the_index() -> None:
+    query = 'match { $d: D  search($d.body, "searching") } return { $d.k }'
+    with new_graph(SCHEMA, {"D": rows_of(TEXTS)}) as graph:
+        assert "(index" not in str(graph.explain(query))
+        graph.ensure_indices()
+        assert "(index body_fulltext)" in str(graph.explain(query))
+        nothing = query.replace("searching", "the")
+        assert "(index" not in str(graph.explain(nothing)), "a query without a token asks nobody"
+        assert graph.pending_indices() == []
+        unseen = query.replace("searching", "tm")
+        assert "(index" not in str(graph.explain(unseen)), "it would not find the text that is ™"
+
+
+def test_few_rows_and_broad_questions_need_no_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = 'match { $d: D  $d.n != 1  search($d.body, "common") } return { $d.k }'
+    rows = rows_of([f"common word{n}" if n % 2 else "rare" for n in range(60)])
+    with new_graph(SCHEMA, {"D": rows}) as graph:
+        graph.ensure_indices()
+        assert "(index" in str(graph.explain(query))
+        with monkeypatch.context() as patch:
+            patch.setattr(words, "_SHARE", 8)
+            assert "(index" not in str(graph.explain(query))
+            assert "(index" in str(graph.explain(query.replace("common", "word7")))
+            patch.setattr(words, "_BESIDE", 0)
+            assert "(index" not in str(graph.explain(query.replace("common", "word7")))
+        with monkeypatch.context() as patch:
+            patch.setattr(words, "FEW", 61)
+            assert "(index" not in str(graph.explain(query))
+
+
+def test_words_stand_beside_equal_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lance filters by the first index of a column: that must never be the one of words."""
+    monkeypatch.setattr(scan, "hot_rows", lambda *_: None)
+
+    def look(graph: Graph) -> None:
+        equal = 'match { $d: Both  $d.title = "some text 7" } return { $d.k as k }'
+        worded = 'match { $d: Both  search($d.title, "texts") } return { $d.k as k }'
+        assert "(index title_btree)" in str(graph.explain(equal))
+        assert "(index title_fulltext)" in str(graph.explain(worded))
+        assert [one["k"] for one in graph.query(equal)] == ["t7"]
+        assert len(graph.query(worded)) == len(graph.query("match { $d: Both } return { $d.k }"))
+
+    def row(n: int) -> dict[str, Any]:
+        return {"k": f"t{n}", "title": f"some text {n}"}
+
+    only_words = SCHEMA.replace("@index(title)  ", "")
+    with new_graph(only_words, {"Both": [row(n) for n in range(20)]}) as graph:
+        graph.ensure_indices()
+        assert graph.apply_schema(SCHEMA)
+        assert graph.ensure_indices(), "an index of equal values joins the words"
+        look(graph)
+        assert not graph.ensure_indices()
+        for n in range(10):  # so many that segments become one
+            graph.insert("Both", row(100 + n))
+            graph.ensure_indices()
+        look(graph)
+        graph.update("Both", where='title = "some text 3"', set={"title": "other text"})
+        graph.optimize()
+        look(graph)
+        graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+        graph.refresh()
+        look(graph)
+        assert not graph.ensure_indices()
+
+
+def test_a_renamed_text_keeps_its_index(proposals: list[tuple[str, ...]]) -> None:
+    with new_graph(SCHEMA, {"D": rows_of(TEXTS)}) as graph:
+        graph.ensure_indices()
+        text = SCHEMA.replace("body: String?", 'content: String? @rename_from("body")')
+        assert graph.apply_schema(text.replace("@index(body", "@index(content"))
+        assert ask(graph, SEARCH, "search", field="content") == ["k000", "k001"]
+        assert proposals
+        assert not graph.ensure_indices()
+
+
+def made(place: Path, rows: list[dict[str, Any]]) -> Graph:
+    graph = omnigraph.init(place, SCHEMA, durability="os")
+    graph.load({"D": rows}, mode="append")
+    graph.ensure_indices()
+    return graph
+
+
+def test_a_lost_index_costs_no_answer(tmp_path: Path) -> None:
+    for file in ("words.lance", "part_0_invert.lance"):
+        place = tmp_path / file
+        made(place, rows_of(TEXTS)).close()
+        for one in place.rglob(f"_indices/*/{file}"):
+            one.unlink()
+        with omnigraph.open(place) as graph, pytest.warns(IndexUnreadable):
+            assert ask(graph, SEARCH, "search") == ["k000", "k001"]
+
+
+def test_lost_words_are_written_anew(tmp_path: Path, proposals: list[tuple[str, ...]]) -> None:
+    with made(tmp_path / "g", rows_of(TEXTS)) as graph:
+        (lost,) = (tmp_path / "g").rglob("words.lance")
+        lost.unlink()
+        assert graph.ensure_indices()
+        assert ask(graph, SEARCH, "search") == ["k000", "k001"]
+        assert proposals
+
+
+def test_an_erased_word_is_in_no_file(tmp_path: Path) -> None:
+    place = tmp_path / "g"
+    rows = rows_of([*TEXTS, "a verysecretword"])
+    with made(place, rows) as graph:
+        assert holding(place, b"verysecretword")
+        graph.delete("D", where=f"k = 'k{len(TEXTS):03}'")
+        graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+        assert not holding(place, b"verysecretword")
+
+
+def holding(place: Path, needle: bytes) -> list[Path]:
+    return [one for one in place.rglob("*") if one.is_file() and needle in one.read_bytes()]
