@@ -1,4 +1,4 @@
-"""One log event per operation, on the logger `omnigraph`.
+"""One log event per operation, and per table of an upkeep, on the logger `omnigraph`.
 
 Owns what an event tells: an id, the branch, rows, requests, milliseconds by phase, retries, and how
 it ended. Events never hold values, parameters, query texts or secrets.
@@ -6,7 +6,7 @@ it ended. Events never hold values, parameters, query texts or secrets.
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -32,6 +32,22 @@ class Event:
     facts: dict[str, Any] = field(default_factory=dict)
     _phase: str = ""
     _since: float = 0.0
+    _id: str = ""
+
+    @property
+    def id(self) -> str:
+        """What all events of one operation have in common; made when it is first told."""
+        self._id = self._id or ids.new_ulid()
+        return self._id
+
+    def rows_told(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Tell of every table that the operation looked at, in an event of its own."""
+        if not LOGGER.isEnabledFor(logging.INFO):
+            return
+        for row in rows:
+            told = {"id": self.id, "operation": name, "verb": self.operation, "branch": self.branch}
+            told |= {key: value for key, value in row.items() if value is not None}
+            LOGGER.info("%s", _line(told), extra={"event": told})
 
     def phase(self, name: str) -> None:
         """What comes now; the phase before ends here."""
@@ -48,7 +64,7 @@ class Event:
     def to_json(self, outcome: str) -> dict[str, Any]:
         """The event as plain data; absent facts are left out."""
         told = {
-            "id": ids.new_ulid(),
+            "id": self.id,
             "operation": self.operation,
             "branch": self.branch,
             "rows": self.rows,
@@ -94,7 +110,7 @@ def _tell(level: int, event: Event, outcome: str) -> None:
 
 
 def _line(told: dict[str, Any]) -> str:
-    phases = " ".join(f"{name}={spent}" for name, spent in told["phases"].items())
+    phases = " ".join(f"{name}={spent}" for name, spent in told.get("phases", {}).items())
     facts = " ".join(
         f"{name}={value}" for name, value in told.items() if name not in ("phases", "operation")
     )

@@ -57,6 +57,7 @@ class Inspecting(Writing):
             self._writable("a repair")
         with operation("repair", self.branch_name) as event:
             done = repair_graph(self._store, self._line, confirm=confirm, force=force)
+            event.rows_told("table_repaired", (one.to_json() for one in done.datasets))
             event.facts["drift_tables"] = sum(one.action != "no_op" for one in done.datasets)
         if done.commit_id is not None:
             self.refresh()

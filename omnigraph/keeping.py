@@ -8,19 +8,22 @@ from contextlib import contextmanager
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from omnigraph.events import operation
+from omnigraph.events import Event, operation
 from omnigraph.handle import on_branch
 from omnigraph.history.hold import held
 from omnigraph.history.retention.absence import Absence, find_traces
 from omnigraph.history.retention.collect import Progress, cleanup, preview
 from omnigraph.history.retention.policy import Duration, policy_of
 from omnigraph.history.retention.report import Cleanup
-from omnigraph.terms import actor_of
+from omnigraph.receipt import Receipt
+from omnigraph.terms import Terms, actor_of
 from omnigraph.writing import Writing
 
 if TYPE_CHECKING:
     from omnigraph.engine.optimize import Optimized
+    from omnigraph.history.commit import Commit
     from omnigraph.history.line import Line
+    from omnigraph.history.snapshot import Snapshot
     from omnigraph.pipeline.engine import Engine
     from omnigraph.storage.hands import Hands
 
@@ -36,6 +39,7 @@ class Keeping(Writing):
         confirm: bool = False,
         grace: Duration | None = None,
         erase: bool = False,
+        purge_dropped: bool = False,
         engine: Literal["auto", "spark", "local"] = "auto",
         spark: Any = None,
         progress: Progress | None = None,
@@ -47,6 +51,8 @@ class Keeping(Writing):
         running operations need stays. `grace` (an hour) spares what somebody may just be reading.
         Without `confirm` nothing is removed: the report tells what would be. `erase` first writes
         anew what holds deleted rows, so that nothing of them is left. Others may read and write.
+        Tables that nothing names any more, since their types were dropped for good or their branch
+        is gone, are told as `unreferenced_paths`; `purge_dropped`, or `erase`, removes them too.
 
         `engine` says who lists and removes the files: "local", "spark", on the session `spark` or
         on one of its own, or "auto": Spark from 100,000 files on, where it can be had.
@@ -56,12 +62,12 @@ class Keeping(Writing):
         remove goes with the next cleanup), `ReadOnlyError`.
         """
         self._open()
-        policy = policy_of(keep, older_than, grace)
+        policy = policy_of(keep, older_than, grace, purge_dropped=purge_dropped or erase)
         from omnigraph.pipeline.cleanup import hands_for
 
         hands = hands_for(engine, spark)
         if not confirm:
-            return preview(self._store, policy, hands)
+            return preview(self._store, policy, hands, erase=erase)
         self._writable("a cleanup")
         with operation("cleanup", self.branch_name) as event:
             if erase:
@@ -70,8 +76,10 @@ class Keeping(Writing):
                 rewrite_deleted(self._store)
             done = cleanup(self._store, policy, progress, hands)
             _forget_caches(self)
-            event.facts["bytes_removed"] = done.bytes_removed
-            event.facts["old_versions_removed"] = done.old_versions_removed
+            event.rows_told("table_cleaned", (one.to_json() for one in done.datasets))
+            event.facts["gc_bytes_removed"] = done.bytes_removed
+            event.facts["gc_versions_removed"] = done.old_versions_removed
+            event.facts["orphans_reclaimed"] = len(done.orphans)
         return done
 
     def optimize(
@@ -103,10 +111,40 @@ class Keeping(Writing):
         with operation("optimize", name) as event, on_branch(name):
             hands = _hands(there._line, types, engine, spark)
             done = optimize(there._line, types, actor_of(actor) if actor else None, hands)
-            event.facts["fragments_removed"] = sum(one.fragments_removed for one in done.datasets)
+            _tell_tables(event, done)
         if done:
             there.refresh()
         return done
+
+    def ensure_indices(
+        self,
+        *,
+        engine: Literal["auto", "spark", "local"] = "auto",
+        spark: Any = None,
+        branch: str | None = None,
+        actor: str | None = None,
+    ) -> Receipt:
+        """Build the indexes that the schema asks for, over all rows that none covers yet.
+
+        The receipt names the columns in `indexes`, by table. `engine` is as for `optimize`.
+        """
+        from omnigraph.engine.tend import ensure_indices
+
+        there = self._there(branch)
+        there._writable("building indexes")
+        signature = Terms(actor=actor_of(actor) if actor else None).signature()
+        name, before = there.branch_name, there._newest()
+        with operation("ensure_indices", name) as event, on_branch(name):
+            hands = _hands(there._line, None, engine, spark)
+            commit = ensure_indices(there._line, signature, hands=hands)
+            if commit is not None:
+                there.refresh()
+            made = _indexed(before, there._newest(), commit)
+            event.rows_told(
+                "table_indexed", ({"type_key": k, "indexes": v} for k, v in made.items())
+            )
+        given = there._given_out(commit)
+        return Receipt(given, branch=name, elapsed=event.seconds(), indexes=made)
 
     def pending_indices(self) -> list[tuple[str, str, str]]:
         """Indexes that the schema asks for and that are not built: (table, property, reason)."""
@@ -160,6 +198,37 @@ def _hands(
 
     session = session_for(engine, spark, lambda: work_of(line, types) >= LARGE)
     return SparkHands(session) if session is not None else None
+
+
+def _indexed(
+    before: "Snapshot", after: "Snapshot", commit: "Commit | None"
+) -> dict[str, list[str]]:
+    """The columns whose indexes a commit built, by table."""
+    from omnigraph.engine.tend import built
+
+    keys = sorted(commit.tables) if commit is not None else ()
+    known = (key for key in keys if key in before.tables and key in after.tables)
+    return {key: built(before.table(key), after.table(key)) for key in known}
+
+
+def _tell_tables(event: Event, done: "Optimized") -> None:
+    """One event per table, and the sums in the event of the run."""
+    event.rows_told(
+        "table_optimized",
+        (
+            {
+                **one.to_json(),
+                "pending_indexes": len(one.pending_indexes),
+                "version_before": one.version_before,
+                "version_after": one.version_after,
+            }
+            for one in done.datasets
+        ),
+    )
+    event.retries = done.retries
+    event.facts["fragments_removed"] = sum(one.fragments_removed for one in done.datasets)
+    event.facts["maintenance_conflict_retries"] = done.retries
+    event.facts["pending_indexes"] = sum(len(one.pending_indexes) for one in done.datasets)
 
 
 def _forget_caches(graph: Keeping) -> None:

@@ -23,6 +23,7 @@ class Receipt:
     `nodes` and `edges` count what the write touched, by type. `ids` are those of entities that were
     added or replaced, by type, in the order in which they were given; a load leaves them out.
     Of a load, `steps` has the seconds of each step, and `written` the bytes, where they are known.
+    `indexes` are the columns whose indexes were built, by table.
 
     >>> bool(Receipt(None, branch="main")), Receipt(None, {"Person": 2}, {"Knows": 1}).total
     (False, 3)
@@ -39,6 +40,7 @@ class Receipt:
     replayed: bool = False
     steps: Mapping[str, float] = field(default_factory=dict)
     written: int = 0
+    indexes: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return self.commit is not None

@@ -185,21 +185,6 @@ class Writing(Handle):
             return done.first(max_errors)
         return done
 
-    def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> Receipt:
-        """Build the indexes that the schema asks for, over all rows that none covers yet."""
-        from omnigraph.engine.tend import ensure_indices
-
-        there = self._there(branch)
-        there._writable("building indexes")
-        signature = Terms(actor=actor_of(actor) if actor else None).signature()
-        name = there.branch_name
-        with operation("ensure_indices", name) as event, on_branch(name):
-            commit = ensure_indices(there._line, signature)
-        if commit is not None:
-            there.refresh()
-        made = there._given_out(commit)
-        return Receipt(made, branch=there.branch_name, elapsed=event.seconds())
-
     def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 12) -> Answer:
         """Call `fn(graph)`, again after a conflict that a fresh look may solve.
 

@@ -64,14 +64,14 @@ def _whole(root: "Root", quick: bool) -> None:
     if settings().json:
         show.document({"uri": root.uri, **found.to_json()})
     else:
-        _show(found)
+        _show(found, quick)
     if not found:
         raise click.exceptions.Exit(exits.FAILED)
     if found.findings:
         raise click.exceptions.Exit(exits.DIFFERENCES)
 
 
-def _show(found: "Checkup") -> None:
+def _show(found: "Checkup", quick: bool) -> None:
     for one in found.findings:
         show.result(str(one))
     for hint in dict.fromkeys(one.hint for one in found.findings if one.hint is not None):
@@ -85,7 +85,7 @@ def _show(found: "Checkup") -> None:
     read = ", ".join(
         show.count(number, nouns.get(what, what.removesuffix("s")))
         for what, number in found.read.items()
-        if number or what != "tags"
+        if number or (what != "tags" and not (quick and what == "rows"))
     )
     wrong = sum(one.severity == "error" for one in found.findings) + found.more
     warned = len(found.findings) - wrong + found.more

@@ -1,6 +1,7 @@
 """`omnigraph cleanup`: remove history that nothing needs, or show what would go."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +11,9 @@ from .engines import chosen, engine_options
 from .options import settings, shared_options
 from .progress import progress
 
+if TYPE_CHECKING:
+    from omnigraph.history.retention.report import Cleanup
+
 _ADVICE = "give --keep N, --older-than D, or both; --keep 10 is a good start"
 _SPAN = "D"
 
@@ -18,7 +22,7 @@ _SPAN = "D"
 @uri_argument
 @click.option("--keep", type=int, metavar="N", help="Keep the newest N commits of every branch.")
 @click.option(
-    "--older-than", metavar=_SPAN, help="Keep commits that are younger: 90, 30m, 12h, 7d, 2w."
+    "--older-than", metavar=_SPAN, help="Keep commits that are younger: 90s, 30m, 12h, 7d, 2w."
 )
 @click.option("--confirm", is_flag=True, help="Remove; without it, only tell what would go.")
 @click.option(
@@ -27,6 +31,9 @@ _SPAN = "D"
     help="Spare what was in use so long ago, for readers; 60m if not given.",
 )
 @click.option("--erase", is_flag=True, help="Write anew what holds deleted rows, first.")
+@click.option(
+    "--purge-dropped", is_flag=True, help="Remove tables, too, that nothing names any more."
+)
 @engine_options("from 100,000 files on")
 @click.option("--no-progress", is_flag=True, help="Do not show how far it is.")
 @store_option
@@ -53,7 +60,7 @@ def cleanup(store: str | None, uri: str | None, no_progress: bool, yes: bool, **
     if settings().json:
         show.document(_facts(root.uri, how) | done.to_json())
     else:
-        _show(done)
+        _show(done, how)
     if done.failed:
         raise click.exceptions.Exit(exits.FAILED)
 
@@ -66,7 +73,7 @@ def _facts(uri: str, how: dict[str, Any]) -> dict[str, Any]:
     return {"uri": uri, "keep_versions": how["keep"], "older_than_secs": seconds}
 
 
-def _show(done: Any) -> None:
+def _show(done: "Cleanup", how: dict[str, Any]) -> None:
     for one in done.datasets:
         versions = show.count(one.old_versions_removed, "old version")
         line = f"{one.type_key}: {versions}, {one.bytes_removed:,} bytes"
@@ -76,7 +83,32 @@ def _show(done: Any) -> None:
     what = "would remove" if done.preview else "removed"
     kept = show.count(done.commits_kept, "commit")
     show.result(f"{what} {done.bytes_removed:,} bytes; kept {kept}")
+    for text in _notes(done, how):
+        show.note(text)
+
+
+def _notes(done: "Cleanup", how: dict[str, Any]) -> Iterator[str]:
+    grace = how["grace"] or "60m"
+    if done.unreferenced_paths and not (how["purge_dropped"] or how["erase"]):
+        yield (
+            f"{done.unreferenced_bytes:,} bytes of tables that nothing names stay:"
+            " --purge-dropped removes them"
+        )
+    if done.spared_bytes:
+        yield (
+            f"nothing is old enough: {done.spared_bytes:,} bytes were in use within the grace of"
+            f" {grace}, and somebody may still read them; --grace 0s spares nothing"
+        )
+    if done.deleted_rows is not None:
+        yield _erasure(done.deleted_rows, how)
     if done.engine != "local":
-        show.note(f"done on {done.engine}")
+        yield f"done on {done.engine}"
     if done.preview:
-        show.note("nothing was removed; add --confirm to remove")
+        yield "nothing was removed; add --confirm to remove"
+
+
+def _erasure(deleted: int, how: dict[str, Any]) -> str:
+    text = f"the newest versions of tables hold {show.count(deleted, 'deleted row')}"
+    if (how["keep"] or 1) > 1 or how["grace"] not in ("0", "0s") or how["older_than"]:
+        return f"{text}; what is young or kept is spared: --keep 1 --grace 0s spares nothing"
+    return f"{text}, which would be written away"

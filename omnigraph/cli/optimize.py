@@ -55,27 +55,35 @@ def _line(one: Any) -> str:
     if not one.fragments_removed:
         return f"{one.type_key}: indexes now cover all rows"
     removed = show.count(one.fragments_removed, "fragment")
+    if one.fragments_removed == one.fragments_added:
+        return f"{one.type_key}: {removed} written anew without deleted rows"
     return f"{one.type_key}: {removed} became {one.fragments_added}"
 
 
 @click.command("ensure-indices")
 @uri_argument
+@engine_options("from 1 GiB of work on")
 @_branch
 @store_option
 @shared_options
-def ensure_indices(store: str | None, uri: str | None, branch: str | None) -> None:
+def ensure_indices(store: str | None, uri: str | None, branch: str | None, **where: Any) -> None:
     """Build the indexes that the schema asks for, over all rows that none covers yet."""
     root = address(uri, store)
     tell_target("ensure-indices", root)
     from omnigraph.graph import open as open_graph
 
     graph = open_graph(root.uri, branch=branch or "main")
-    commit_id = graph.ensure_indices().commit_id
+    done = graph.ensure_indices(**chosen(**where))
     pending = graph.pending_indices()
     if settings().json:
         rows = [{"type_key": key, "property": name, "reason": why} for key, name, why in pending]
-        show.document({"uri": root.uri, "commit_id": commit_id, "pending_indexes": rows})
+        made = [{"type_key": key, "indexes": list(names)} for key, names in done.indexes.items()]
+        found = {"commit_id": done.commit_id, "datasets": made, "pending_indexes": rows}
+        show.document({"uri": root.uri, **found})
         return
-    show.result(f"commit {commit_id}" if commit_id else "every row is covered already")
+    for key, names in done.indexes.items():
+        word = "index of" if len(names) == 1 else "indexes of"
+        show.result(f"{key}: built the {word} {', '.join(names)}")
+    show.result(f"commit {done.commit_id}" if done else "every row is covered already")
     for key, name, why in pending:
         show.note(f"{key}: the index of {name} is pending: {why}")

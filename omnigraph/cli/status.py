@@ -38,7 +38,8 @@ def _show(found: "Status") -> None:
         parts += [f"{one.unindexed_rows} without an index", show.count(one.versions, "version")]
         show.result(f"  {one.type_key}: {', '.join(parts)}, {one.bytes:,} bytes")
     names = f"{show.count(found.branches, 'branch')}, {show.count(found.tags, 'tag')}"
-    log = f"{show.count(found.commits, 'commit')}, {found.manifest_versions} versions of the state"
+    states = f"{show.count(found.manifest_versions, 'version')} of the state"
+    log = f"{show.count(found.commits, 'commit')}, {states}"
     show.result(f"{names}; {log}; {show.count(found.intents, 'unfinished operation')}")
     shown = f"{found.unreclaimed_bytes:,} of them in no branch now"
     show.result(f"{found.bytes:,} bytes, {shown}")

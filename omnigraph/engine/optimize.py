@@ -20,23 +20,24 @@ from omnigraph.history.publish import publish
 from omnigraph.history.schemas import read_schema
 from omnigraph.history.upkeep import FIRST, in_smaller_bites
 from omnigraph.rules.check import type_named
-from omnigraph.rules.indexed import every_index
 from omnigraph.storage.compact import plan_rewrite, rewritten, stage_rewrite, task_bytes
 from omnigraph.storage.failures import reported
 from omnigraph.storage.fragments import bytes_of, fragment_ids
 from omnigraph.storage.hands import Hands, Here
-from omnigraph.storage.index import covered, finished, plan_indexes
-from omnigraph.storage.lost_index import lost_segments
+from omnigraph.storage.index import covered
 from omnigraph.storage.table import Staged, Table, commit, open_table
 
-from .tend import MAINTENANCE, ensure_indices, pending
+from .tend import MAINTENANCE, columns_of, cover, ensure_indices, pending
 
 _DELETED = 0.1  # the share of deleted rows from which a fragment is written anew
 
 
 @dataclass(frozen=True, slots=True)
 class TableUpkeep:
-    """What became of one table. `skipped` says why it was left alone."""
+    """What became of one table. `skipped` says why it was left alone.
+
+    `version` is the one that was published last, and the bytes are those of its data files.
+    """
 
     type_key: str
     fragments_removed: int = 0
@@ -46,6 +47,10 @@ class TableUpkeep:
     manifest_version: int | None = None
     lance_head_version: int | None = None
     pending_indexes: tuple[tuple[str, str], ...] = ()
+    bytes_before: int = 0
+    bytes_after: int = 0
+    version_before: int = 0
+    version_after: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The row as plain data."""
@@ -61,16 +66,22 @@ class TableUpkeep:
                 {"type_key": self.type_key, "property": name, "reason": reason}
                 for name, reason in self.pending_indexes
             ],
+            "bytes_before": self.bytes_before,
+            "bytes_after": self.bytes_after,
         }
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Optimized:
-    """The report of a run: a row per table, and the commits that it made, mostly one or none."""
+    """The report of a run: a row per table, and the commits that it made, mostly one or none.
+
+    `retries` counts how often writers were faster.
+    """
 
     datasets: tuple[TableUpkeep, ...] = ()
     commits: tuple[Commit, ...] = ()
     engine: str = "local"
+    retries: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.commits)
@@ -94,6 +105,7 @@ class _Run:
     keys: list[str]
     made: dict[str, _Made] = field(default_factory=dict)
     epoch: int = 0
+    tries: int = 0
 
 
 def optimize(
@@ -115,14 +127,14 @@ def optimize(
     second = ensure_indices(line, signature, types=run.keys) if _was_beaten(run, first) else None
     commits = tuple(one for one in (first, second) if one is not None)
     rows = tuple(_row(run, base, key, commits) for key in run.keys)
-    return Optimized(rows, commits, hands.name)
+    return Optimized(rows, commits, hands.name, max(0, run.tries - 1))
 
 
 def work_of(line: Line, types: Collection[str] | None = None) -> int:
     """About how many bytes an optimize would read now."""
     base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
     tables = _filled(base, _chosen(base, types))
-    return sum(_bytes(table, _columns(base, key)) for key, table in tables.items())
+    return sum(_bytes(table, columns_of(base, key)) for key, table in tables.items())
 
 
 def _bytes(table: Table, columns: Mapping[str, str]) -> int:
@@ -155,7 +167,7 @@ def _tended(txn: WriteTxn, keys: Iterable[str], hands: Hands) -> dict[str, int]:
     Each step is done for all tables before the next one, so that many hands have enough to do.
     """
     tables = before = _filled(txn, keys)
-    for step in (_put_together, _cover):
+    for step in (_put_together, cover):
         staged = step(txn, tables, hands)
         made = {key: commit(txn.store, tables[key], one) for key, one in staged.items()}
         tables = {**tables, **made}
@@ -170,30 +182,9 @@ def _put_together(txn: WriteTxn, tables: Mapping[str, Table], hands: Hands) -> d
     return {key: rewritten(tables[key], one) for key, one in results.items() if one}
 
 
-def _cover(txn: WriteTxn, tables: Mapping[str, Table], hands: Hands) -> dict[str, Staged]:
-    plans = {
-        key: plan_indexes(
-            table,
-            _columns(txn, key),
-            anew=bool(lost_segments(txn.store, table)),
-            part_rows=hands.part_rows,
-        )
-        for key, table in tables.items()
-    }
-    jobs = [(tables[key], one) for key, plan in plans.items() for one in plan.new]
-    done = iter(hands.index(txn.store, jobs) if jobs else ())
-    made = {key: list(islice(done, len(plan.new))) for key, plan in plans.items()}
-    staged = {key: finished(tables[key], plans[key], one) for key, one in made.items()}
-    return {key: one for key, one in staged.items() if one is not None}
-
-
-def _columns(txn: WriteTxn, key: str) -> dict[str, str]:
-    catalog = read_schema(txn.store, txn.base.state.schema).ir.catalog
-    return every_index(type_named(catalog, key))
-
-
 def _plan(run: _Run, txn: WriteTxn, limit: int | None) -> PublishPlan | None:
     """What was made for tables that are as they were; a piece of the others."""
+    run.tries += 1
     state = txn.base.state
     fresh = run.epoch == state.head.gc_epoch  # else the collector may have taken what was made
     fits = {key: one for key, one in run.made.items() if fresh and _stands(state.tables, key, one)}
@@ -244,11 +235,18 @@ def _was_beaten(run: _Run, first: Commit | None) -> bool:
 def _row(run: _Run, base: WriteTxn, key: str, commits: Iterable[Commit]) -> TableUpkeep:
     landed = [one.tables[key] for one in commits if one.tables.get(key) is not None]
     one = type_named(read_schema(base.store, base.base.state.schema).ir.catalog, key)
-    if not landed or landed[-1] is None:
-        return TableUpkeep(key, pending_indexes=tuple(pending(base.table(key), one)))
-    entry = base.base.state.tables[key]
-    table = open_table(run.line.store, entry.location, landed[-1].lance_version)
-    before, after = set(fragment_ids(base.table(key))), set(fragment_ids(table))
-    removed, added = len(before - after), len(after - before)
-    waits = tuple(pending(table, one))
-    return TableUpkeep(key, removed, added, committed=True, pending_indexes=waits)
+    old, entry = base.table(key), base.base.state.tables[key]
+    now = landed[-1] if landed else None
+    new = open_table(run.line.store, entry.location, now.lance_version) if now else old
+    before, after = set(fragment_ids(old)), set(fragment_ids(new))
+    return TableUpkeep(
+        key,
+        len(before - after),
+        len(after - before),
+        committed=now is not None,
+        pending_indexes=tuple(pending(new, one)),
+        bytes_before=bytes_of(old, before),
+        bytes_after=bytes_of(new, after),
+        version_before=entry.version,
+        version_after=now.version if now else entry.version,
+    )

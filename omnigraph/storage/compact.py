@@ -73,6 +73,12 @@ def task_bytes(task: str) -> int:
     return sum(one.get("file_size_bytes") or 0 for one in files)
 
 
+def task_files(table: Table, task: str) -> tuple[str, ...]:
+    """The data files that a task puts together, which no new version names."""
+    held = json.loads(task)["task"]["fragments"]
+    return data_files(table, [FragmentMetadata.from_json(json.dumps(one)) for one in held])
+
+
 def run_task(store: Store, table: Table, task: str) -> str:
     """Do one task: the fragments it takes and the one it made, as text."""
     from lance.optimize import CompactionTask

@@ -4,8 +4,11 @@ Work goes out and comes back as plain data. What it wrote is named by nobody: on
 can make it part of a version.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
 
 from lance.dataset import Index
 
@@ -13,6 +16,10 @@ from .compact import run_task
 from .index import Build, build
 from .store import Store
 from .table import Table
+
+Job = TypeVar("Job")
+Done = TypeVar("Done")
+AT_ONCE = 8  # tables; Lance itself uses all cores for one
 
 
 class Hands(Protocol):
@@ -34,15 +41,59 @@ class Hands(Protocol):
 
 
 class Here:
-    """The process itself, one job after another."""
+    """The process itself: some tables at once, the jobs of each one after another."""
 
     name = "local"
     part_rows = None
 
     def rewrite(self, store: Store, jobs: Sequence[tuple[Table, str]]) -> list[str]:
         """Run tasks that put fragments together."""
-        return [run_task(store, table, task) for table, task in jobs]
+        return _by_table(jobs, lambda table, task: run_task(store, table, task))
 
     def index(self, store: Store, jobs: Sequence[tuple[Table, Build]]) -> list[Index | None]:
         """Build segments of indexes."""
-        return [build(store, table, one) for table, one in jobs]
+        return _by_table(jobs, lambda table, one: build(store, table, one))
+
+
+def at_once() -> int:
+    """How many tables are tended at once: `OMNIGRAPH_MAINTENANCE_CONCURRENCY`, else 8."""
+    given = os.environ.get("OMNIGRAPH_MAINTENANCE_CONCURRENCY", "").strip()
+    number = int(given) if given.isdecimal() else 0
+    return number or AT_ONCE
+
+
+def _by_table(jobs: Sequence[tuple[Table, Job]], work: Callable[[Table, Job], Done]) -> list[Done]:
+    """Every job, in the order in which they were given; who began ends, also beside a failure."""
+    places: dict[str, list[int]] = {}
+    for place, (table, _) in enumerate(jobs):
+        places.setdefault(table.location, []).append(place)
+    done: dict[int, Done] = {}
+
+    def tend(some: list[int]) -> None:
+        for place in some:
+            done[place] = work(*jobs[place])
+
+    workers = min(at_once(), len(places))
+    if workers < 2:  # nobody to wait for: an interrupt ends it at once
+        for some in places.values():
+            tend(some)
+    else:
+        with _pool(workers) as pool:
+            begun = [pool.submit(tend, some) for some in places.values()]
+            _all(begun)
+    return [done[place] for place in range(len(jobs))]
+
+
+def _all(begun: Sequence["Future[None]"]) -> None:
+    for one in begun:
+        one.result()
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads; when one fails, what has not begun never does."""
+    pool = ThreadPoolExecutor(workers, "tend")
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -55,6 +55,7 @@ def test_a_table_becomes_one_fragment_in_one_commit_that_changes_nothing() -> No
         [commit] = done.commits
         assert (commit.actor, commit.operation) == ("omnigraph:maintenance", "optimize")
         row = rows_of(done)["node:P"].to_json()
+        assert row.pop("bytes_before") > row.pop("bytes_after") > 0
         assert row == {
             "type_key": "node:P",
             "fragments_removed": 6,

@@ -6,7 +6,8 @@ was cut off anywhere is finished by the next one; a run that sleeps does no harm
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from omnigraph import ids
 from omnigraph.errors import ConcurrentCommit, StorageError
@@ -20,8 +21,9 @@ from omnigraph.storage.transfer import Files
 from .claim import Claim, claimed
 from .condemned import CONDEMNED, SWEEP, list_runs, read_names
 from .fence import raise_fences
+from .foretell import would_erase
 from .hands import Hands, Here, Version
-from .judge import condemn, still_condemned, unreferenced
+from .judge import condemn, orphans, still_condemned, unreferenced
 from .policy import Policy
 from .protect import Protected, mark_intents
 from .report import Cleanup, row_key, rows_of
@@ -57,16 +59,24 @@ class _Run:
 
 
 @reported("none")
-def preview(store: Store, policy: Policy, hands: Hands | None = None) -> Cleanup:
-    """What a cleanup would remove now; nothing is written."""
+def preview(
+    store: Store, policy: Policy, hands: Hands | None = None, *, erase: bool = False
+) -> Cleanup:
+    """What a cleanup would remove now, or an erasure; nothing is written."""
     hands = hands or Here()
     now = ids.now() if store.effects.read_only else intents.store_time(store)
     marking, protected = _marked(store, policy, take_survey(store, now, hands), hands)
-    names = condemn(marking, protected)
-    paths = unreferenced(marking, names)
-    names += [one for group in old_versions(store, marking.survey, policy.grace) for one in group]
-    rows = rows_of(dict.fromkeys(names), marking.survey, marking.keys)
-    return Cleanup(True, rows, paths, len(marking.kept), hands.name)
+    found = _judged(marking, protected)
+    names = dict.fromkeys([*found.names, *_old_states(marking)])
+    deleted = None
+    if erase:
+        more, deleted = would_erase(marking)
+        # What is the newest now is kept by the same policy when it is not any more.
+        names |= dict.fromkeys(more if not policy.keeps(1, timedelta()) else ())
+    report = found.report(
+        Cleanup(True, rows_of(names, marking.survey, marking.keys), deleted_rows=deleted)
+    )
+    return replace(report, engine=hands.name, spared_bytes=_spared(report, marking))
 
 
 @reported("unknown")
@@ -90,8 +100,8 @@ def cleanup(
         for left in list_runs(store):
             _finish(run, left)
         gone = set(run.removed)
-        names = [one for one in condemn(marking, protected) if one not in gone]
-        paths = unreferenced(marking, names)
+        found = _judged(marking, protected)
+        names = [one for one in found.names if one not in gone]
         if names:
             facts = {"names": names, "run": run_id}
             store.objects.create_json(layout.gc_name(run_id, CONDEMNED), facts)
@@ -100,7 +110,56 @@ def cleanup(
         after = take_survey(store, intents.store_time(store), hands)
         _trim(run, after, policy)
         rows = rows_of(run.removed, survey.with_sizes(after), marking.keys, run.errors)
-        return Cleanup(False, rows, paths, len(marking.kept), hands.name)
+        report = found.report(Cleanup(False, rows))
+        spared = _spared(report, Marking(store, policy, after, versions=marking.versions))
+        return replace(report, engine=hands.name, spared_bytes=spared)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What goes, and what a report tells beside it."""
+
+    names: list[str]
+    unreferenced: tuple[str, ...]
+    unreferenced_bytes: int
+    orphans: tuple[str, ...]
+    kept: int
+
+    def report(self, done: Cleanup) -> Cleanup:
+        return replace(
+            done,
+            unreferenced_paths=self.unreferenced,
+            unreferenced_bytes=self.unreferenced_bytes,
+            orphans=self.orphans,
+            commits_kept=self.kept,
+        )
+
+
+def _judged(marking: Marking, protected: Protected) -> _Judged:
+    """Tables that nothing names any more go only if the policy says so."""
+    names, survey = condemn(marking, protected), marking.survey
+    paths = unreferenced(marking, names)
+    dropped = [one for one in names if place_of(one) in paths]
+    if not marking.policy.purge_dropped:
+        names = sorted({*names} - {*dropped})
+    size = sum(map(survey.size, dropped))
+    return _Judged(names, paths, size, orphans(marking, names), len(marking.kept))
+
+
+def _old_states(marking: Marking) -> list[str]:
+    groups = old_versions(marking.store, marking.survey, marking.policy.grace)
+    return [one for group in groups for one in group]
+
+
+def _spared(report: Cleanup, marking: Marking) -> int:
+    """The bytes that only the grace keeps, looked for when a run leaves everything as it is."""
+    policy = marking.policy
+    if report.datasets or not policy.grace:
+        return 0
+    bare = marking.again(replace(policy, grace=timedelta()))
+    mark_heads(bare)
+    names = _judged(bare, mark_intents(bare)).names
+    return sum(map(bare.survey.size, {*names, *_old_states(bare)}))
 
 
 def _marked(

@@ -11,6 +11,7 @@ from datetime import timedelta
 from omnigraph.errors import GraphNotInitialized, StorageError
 from omnigraph.history.manifest import read_manifest
 from omnigraph.history.recover import UNFINISHED
+from omnigraph.storage import layout
 from omnigraph.storage.cell import files_of
 from omnigraph.storage.objects import Found
 from omnigraph.storage.store import Store
@@ -130,7 +131,13 @@ def _old(survey: Survey, found: Found | None, age: timedelta) -> bool:
     return found is None or survey.at - found.modified >= age
 
 
+def orphans(marking: Marking, names: Sequence[str]) -> tuple[str, ...]:
+    """Directories of branches and tags that were never made, or made and never named."""
+    places = {place_of(name) for name in names if name.startswith(f"{layout.BRANCHES}/")}
+    return tuple(sorted(places - used_places(marking.live)))
+
+
 def unreferenced(marking: Marking, names: Sequence[str]) -> tuple[str, ...]:
-    """Directories of tables that go as a whole."""
+    """Directories of tables of which nothing is named any more."""
     places = {place_of(name) for name in names if name.startswith(TABLES)}
     return tuple(sorted(places - marking.tables))

@@ -11,14 +11,16 @@ from omnigraph.errors import InputError
 
 GRACE = timedelta(minutes=60)
 Duration = str | int | float | timedelta
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks", "": "seconds"}
-_DURATION = re.compile(r"([0-9]+)\s*([smhdw]?)")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_DURATION = re.compile(r"([0-9]+)\s*([smhdw])")
 _ADVICE = "keep=10 keeps the newest ten commits of every branch; older_than='7d' keeps a week"
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """At least one of `keep` and `older_than`; a commit goes when neither keeps it.
+
+    Directories of tables that nothing names any more stay, unless `purge_dropped`.
 
     >>> Policy(keep=2).keeps(1, timedelta(days=9)), Policy(keep=2).keeps(2, timedelta(days=9))
     (True, False)
@@ -29,6 +31,7 @@ class Policy:
     keep: int | None = None
     older_than: timedelta | None = None
     grace: timedelta = GRACE
+    purge_dropped: bool = False
 
     @property
     def age(self) -> timedelta:
@@ -45,6 +48,8 @@ def policy_of(
     keep: int | None = None,
     older_than: Duration | None = None,
     grace: Duration | None = None,
+    *,
+    purge_dropped: bool = False,
 ) -> Policy:
     """A policy from what a caller gives; without any there is no silent default."""
     if keep is None and older_than is None:
@@ -54,11 +59,12 @@ def policy_of(
     if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
         raise InputError(f"keep={keep!r} is no number of commits", reason="expected 0 or more")
     span = None if older_than is None else duration_of(older_than)
-    return Policy(keep, span, GRACE if grace is None else duration_of(grace))
+    spared = GRACE if grace is None else duration_of(grace)
+    return Policy(keep, span, spared, purge_dropped)
 
 
 def duration_of(value: Duration) -> timedelta:
-    """A length of time: seconds as a number, or text such as `90`, `30m`, `12h`, `7d`, `2w`.
+    """A length of time: seconds as a number, or text such as `90s`, `30m`, `12h`, `7d`, `2w`.
 
     >>> duration_of("7d") == duration_of(7 * 24 * 3600) == timedelta(days=7)
     True
@@ -68,16 +74,23 @@ def duration_of(value: Duration) -> timedelta:
             return _positive(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return _positive(timedelta(seconds=value))
-        found = _DURATION.fullmatch(str(value).strip())
+        text = str(value).strip()
+        found = _DURATION.fullmatch(text)
         if found is not None:
             return timedelta(**{_UNITS[found[2]]: int(found[1])})
+        if text.isdecimal() and int(text) == 0:
+            return timedelta()  # of whatever
     except (OverflowError, ValueError) as error:
         raise InputError(f"{value!r} is no length of time", reason="out of range") from error
-    raise InputError(
-        f"'{value}' is no length of time",
-        reason="not a duration",
-        hint="give a number and one of s, m, h, d, w: 90s, 30m, 12h, 7d, 2w",
-    )
+    raise _unclear(text)
+
+
+def _unclear(text: str) -> InputError:
+    hint = "give a number and one of s, m, h, d, w: 90s, 30m, 12h, 7d, 2w"
+    if text.isdecimal():
+        hint = f"{text}d are days, {text}s are seconds; also m, h and w"
+        return InputError(f"'{text}' has no unit: {text}d? {text}s?", reason="no unit", hint=hint)
+    return InputError(f"'{text}' is no length of time", reason="not a duration", hint=hint)
 
 
 def _positive(span: timedelta) -> timedelta:

@@ -35,8 +35,11 @@ class DatasetCleanup:
 class Cleanup:
     """The report of a run; `preview` says that nothing was touched.
 
-    `unreferenced_paths` are directories of tables that nothing names any more, whole. `engine` says
-    who did the work.
+    `unreferenced_paths` are directories of tables that nothing names any more; they and their
+    `unreferenced_bytes` stay unless they were asked for. `orphans` are directories of branches and
+    tags that were never named. `spared_bytes` would have gone without the grace, told when nothing
+    else goes. `deleted_rows` are those that an erasure would write away, told by its preview.
+    `engine` says who did the work.
     """
 
     preview: bool
@@ -44,6 +47,10 @@ class Cleanup:
     unreferenced_paths: tuple[str, ...] = ()
     commits_kept: int = 0
     engine: str = field(default="local", compare=False)
+    unreferenced_bytes: int = 0
+    orphans: tuple[str, ...] = ()
+    spared_bytes: int = 0
+    deleted_rows: int | None = None
 
     @property
     def bytes_removed(self) -> int:
@@ -73,8 +80,20 @@ class Cleanup:
             "bytes_removed": self.bytes_removed,
             "old_versions_removed": self.old_versions_removed,
             "unreferenced_paths": list(self.unreferenced_paths),
+            "unreferenced_bytes": self.unreferenced_bytes,
+            "orphans": self._orphans(),
             "commits_kept": self.commits_kept,
+            "spared_bytes": self.spared_bytes,
+            "deleted_rows": self.deleted_rows,
+            "engine": self.engine,
         }
+
+    def _orphans(self) -> dict[str, list[list[str]]]:
+        """Directories that went, and why others could not."""
+        failed = [[one.type_key, one.error] for one in self.failed if one.error is not None]
+        stuck = [one for one in failed if one[0] == layout.MANIFEST]
+        gone = [[layout.MANIFEST, one] for one in self.orphans]
+        return {"reclaimed": gone if not stuck else [], "failures": stuck}
 
 
 def rows_of(

@@ -52,9 +52,10 @@ class Marking:
     read: Reader = version_files
     _listed: dict[str, dict[str, Found]] = field(default_factory=dict)
 
-    def again(self) -> "Marking":
-        """A new mark that remembers what cannot have changed."""
-        return Marking(self.store, self.policy, self.survey, Live(), self.versions, self.keys)
+    def again(self, policy: Policy | None = None) -> "Marking":
+        """A new mark that remembers what cannot have changed; of another policy, if given."""
+        chosen = policy or self.policy
+        return Marking(self.store, chosen, self.survey, Live(), self.versions, self.keys)
 
     def add_state(self, opened: Opened, what: str | None) -> None:
         """All that the newest state of a manifest names; it must be readable if it says `what`."""
@@ -104,7 +105,9 @@ def unreadable(where: str, key: str) -> Conflict:
 
 def mark_heads(marking: Marking) -> None:
     """Every branch and tag that is there now, and their retained past."""
-    found = [(ref, opened) for ref in list_refs(marking.store) for opened in _read(marking, ref)]
+    found = [
+        (ref, opened) for ref in list_refs(marking.store) for opened in read_head(marking, ref)
+    ]
     logs: list[tuple[State, Log]] = []
     for ref, opened in found:
         kind = "branch" if ref.place == layout.REFS else "tag"
@@ -112,7 +115,7 @@ def mark_heads(marking: Marking) -> None:
         marking.kept.add(opened.state.head.commit_id)
         if ref.place == layout.REFS:
             logs.append((opened.state, _retained(marking, opened)))
-    for log, base in _merge_bases(logs):
+    for log, base in merge_bases(logs):
         _keep(marking, log, [base])
 
 
@@ -126,7 +129,7 @@ def list_refs(store: Store) -> list[Ref]:
     return found
 
 
-def _read(marking: Marking, ref: Ref) -> Iterator[Opened]:
+def read_head(marking: Marking, ref: Ref) -> Iterator[Opened]:
     """The newest state behind a name; nothing when it was deleted meanwhile."""
     try:
         opened = read_manifest(marking.store, ref.ulid)
@@ -215,7 +218,7 @@ def _add(marking: Marking, entries: Iterable[TableEntry], erased: frozenset[str]
             marking.add_entry(entry)
 
 
-def _merge_bases(logs: list[tuple[State, Log]]) -> Iterator[tuple[Log, str]]:
+def merge_bases(logs: list[tuple[State, Log]]) -> Iterator[tuple[Log, str]]:
     """Commits below two heads of which no child is below the same heads: all pairwise bases.
 
     One pass for all heads together; a superset of what merges can ask for.

@@ -10,12 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
 from omnigraph.errors import StorageError
+from omnigraph.storage.hands import at_once
 from omnigraph.storage.store import Store
 
 from .survey import kind_of, version_number
 
 _log = logging.getLogger("omnigraph")
-_AT_ONCE = 8  # requests; a disk gains nothing from more than one
+_AT_ONCE = 0  # requests; 0 is as many as tables are tended at once
 _RANKS = {"_versions": 0, "data": 1, "_deletions": 2, "_indices": 3, "_transactions": 5}
 
 
@@ -56,5 +57,7 @@ def remove(store: Store, names: Sequence[str], told: Callable[[str, str | None],
             for name in group:
                 one(name)
         else:
-            with ThreadPoolExecutor(_AT_ONCE, "sweep") as pool:
+            with ThreadPoolExecutor(
+                _AT_ONCE or at_once(), "sweep"
+            ) as pool:  # a disk gains nothing by it
                 list(pool.map(one, group))

@@ -1,0 +1,81 @@
+"""What an erasure would remove beyond a cleanup: what holds deleted rows now, and all indexes.
+
+Reads, and counts; it writes nothing. What tags, merge bases and plain tools need is left out, since
+a rewrite does not touch it.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from omnigraph.history.commit import TableEntry
+from omnigraph.history.log import Log
+from omnigraph.history.state import State
+from omnigraph.storage import layout
+from omnigraph.storage.compact import plan_rewrite, task_files
+from omnigraph.storage.store import version_names
+from omnigraph.storage.table import open_table
+
+from .live import Live
+from .roots import Marking, list_refs, merge_bases, read_head
+from .survey import attached
+
+
+def would_erase(marking: Marking) -> tuple[list[str], int]:
+    """The files that an erasure would leave unnamed, and how many deleted rows they hold."""
+    heads, stays = _heads(marking)
+    gone, deleted = Live(), 0
+    for entry in {(one.location, one.lance_version): one for one in _entries(heads)}.values():
+        deleted += _rewritten(marking, entry, gone, stays)
+    for location in marking.tables:
+        for version in attached(marking.survey.files, location):
+            _stay(marking, stays, location, version)
+    names = [one for one in marking.survey.files if gone.holds(one) and not stays.holds(one)]
+    return names, deleted
+
+
+def _heads(marking: Marking) -> tuple[list[State], Live]:
+    """The states of all branches, and what tags and merges to come need."""
+    stays, heads = Live(), list[State]()
+    for ref in list_refs(marking.store):
+        states = [one.state for one in read_head(marking, ref)]
+        if ref.place == layout.REFS:
+            heads += states
+        else:
+            _stay_all(marking, stays, _entries(states))
+    for log, base in merge_bases([(one, Log(marking.store, one)) for one in heads]):
+        _stay_all(marking, stays, log.state_of(base)[0].values())
+    return heads, stays
+
+
+def _entries(states: list[State]) -> Iterator[TableEntry]:
+    return (entry for one in states for entry in one.tables.values())
+
+
+def _rewritten(marking: Marking, entry: TableEntry, gone: Live, stays: Live) -> int:
+    """Take a version apart: what would be written anew, and what a new one would name still."""
+    key = (entry.location, entry.lance_version)
+    files = marking.versions.get(key)
+    if files is None:
+        return 0
+    table = open_table(marking.store, *key)
+    holes = [one.metadata.deletion_file for one in table.dataset.get_fragments()]
+    deleted: int = sum(one.num_deleted_rows for one in holes if one is not None)
+    data = {name for one in plan_rewrite(table) for name in task_files(table, one)}
+    old = data if deleted else set()
+    if old or files.places:
+        gone.names |= {*version_names(*key), *old, *(files.deletions if old else ())}
+        gone.places |= {*files.places, *(name.rpartition(".")[0] for name in old)}
+    kept = set(files.data) - old
+    stays.names |= kept
+    stays.places |= {name.rpartition(".")[0] for name in kept}
+    return deleted
+
+
+def _stay_all(marking: Marking, stays: Live, entries: Iterable[TableEntry]) -> None:
+    for one in entries:
+        _stay(marking, stays, one.location, one.lance_version)
+
+
+def _stay(marking: Marking, stays: Live, location: str, version: int) -> None:
+    files = marking.versions.get((location, version))
+    if files is not None:
+        stays.add_version(location, version, files)
