@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from lance.dataset import Index
@@ -40,19 +41,21 @@ class Hands(Protocol):
         """Build segments of indexes; None where there is nothing yet to build one from."""
 
 
+@dataclass(frozen=True, slots=True)
 class Here:
     """The process itself: some tables at once, the jobs of each one after another."""
 
-    name = "local"
-    part_rows = None
+    tables: int | None = None  # at once; None is what the environment says
+    name: str = "local"
+    part_rows: int | None = None
 
     def rewrite(self, store: Store, jobs: Sequence[tuple[Table, str]]) -> list[str]:
         """Run tasks that put fragments together."""
-        return _by_table(jobs, lambda table, task: run_task(store, table, task))
+        return _by_table(jobs, lambda table, task: run_task(store, table, task), self.tables)
 
     def index(self, store: Store, jobs: Sequence[tuple[Table, Build]]) -> list[Index | None]:
         """Build segments of indexes."""
-        return _by_table(jobs, lambda table, one: build(store, table, one))
+        return _by_table(jobs, lambda table, one: build(store, table, one), self.tables)
 
 
 def at_once() -> int:
@@ -62,7 +65,9 @@ def at_once() -> int:
     return number or AT_ONCE
 
 
-def _by_table(jobs: Sequence[tuple[Table, Job]], work: Callable[[Table, Job], Done]) -> list[Done]:
+def _by_table(
+    jobs: Sequence[tuple[Table, Job]], work: Callable[[Table, Job], Done], most: int | None
+) -> list[Done]:
     """Every job, in the order in which they were given; who began ends, also beside a failure."""
     places: dict[str, list[int]] = {}
     for place, (table, _) in enumerate(jobs):
@@ -73,7 +78,7 @@ def _by_table(jobs: Sequence[tuple[Table, Job]], work: Callable[[Table, Job], Do
         for place in some:
             done[place] = work(*jobs[place])
 
-    workers = min(at_once(), len(places))
+    workers = min(most or at_once(), len(places))
     if workers < 2:  # nobody to wait for: an interrupt ends it at once
         for some in places.values():
             tend(some)

@@ -26,6 +26,7 @@ from omnigraph.history.retention.erase import rewrite_deleted
 from omnigraph.history.retention.policy import Policy
 from omnigraph.history.retention.report import Cleanup
 from omnigraph.history.tags import create_tag
+from omnigraph.storage.hands import Here
 from omnigraph.storage.index import covered
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Store, open_store
@@ -48,6 +49,7 @@ ALL = 99
 ERASED = "somebody-who-wants-to-be-forgotten"
 FOREIGN = "appended-by-another-program"
 _POLICY = Policy(keep=KEPT, grace=timedelta())
+_ONE = Here(1)  # one table after another: effects are numbered
 
 
 def _clean(store: Store) -> Cleanup:
@@ -61,6 +63,14 @@ def _erase(store: Store) -> Cleanup:
 
 def _repair(store: Store) -> None:
     repair_graph(store, open_line(store, MAIN), confirm=True, force=True)
+
+
+def _index(store: Store) -> object:
+    return ensure_indices(open_line(store, MAIN), hands=_ONE)
+
+
+def _optimize(store: Store) -> object:
+    return optimize(open_line(store, MAIN), hands=_ONE)
 
 
 @contextmanager
@@ -148,8 +158,8 @@ def _drift(root: Path) -> None:
 
 
 UPKEEP_VERBS: dict[str, Verb] = {
-    "ensure-indices": Verb(lambda s: ensure_indices(open_line(s, MAIN)), keeps=ALL, end=_tended),
-    "optimize": Verb(lambda s: optimize(open_line(s, MAIN)), keeps=ALL, end=_tended),
+    "ensure-indices": Verb(_index, keeps=ALL, end=_tended),
+    "optimize": Verb(_optimize, keeps=ALL, end=_tended),
     "cleanup": Verb(_clean, "worn", keeps=KEPT, end=_cleaned),
     "erase": Verb(_erase, "forgetting", end=_erased, quiet=True),
     "repair": Verb(_repair, "drifted", keeps=ALL, end=_repaired, drifted=True),
