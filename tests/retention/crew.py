@@ -22,17 +22,19 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.hold import held
 from omnigraph.history.log import Log
 from omnigraph.history.recover import attend, recover
-from omnigraph.history.retention import claim
+from omnigraph.history.retention import claim, trim
 from omnigraph.history.retention.collect import cleanup
 from omnigraph.history.retention.policy import Policy
 from omnigraph.history.snapshot import snapshot
 from omnigraph.history.tags import create_tag, delete_tag, list_tags, open_tag
 from omnigraph.storage.effects import Effects, Fault
 from omnigraph.storage.store import Store, open_store
+from tests.retention.ticks import SECOND, Pulse, by, clock_at
 from tests.rig.writes import PERSON, TABLES, append, delete, read_rows, rewrite, write, write_long
 
 KEEP = 3
 POLICY = Policy(keep=KEEP, grace=timedelta())
+SPARING = Policy(keep=KEEP, grace=2 * SECOND)
 LEASE = timedelta(seconds=3)
 
 
@@ -61,10 +63,22 @@ class Part:
 
 
 def work(root: str, parts: Sequence[Part], place: str) -> None:
-    """One process: its parts work at once, each by itself."""
-    # Short leases: what a killed process left is settled within seconds.
-    intents.LEASE, intents.RENEWAL = LEASE, 0.5
-    claim.ABANDONED = timedelta(seconds=2)
+    """One process: its parts work at once, each by itself, and by the clock that is shared here."""
+    clock = clock_at(place)
+    if clock is None:
+        # Short leases: what a killed process left is settled within seconds.
+        intents.LEASE, intents.RENEWAL = LEASE, 0.5
+        claim.ABANDONED = timedelta(seconds=2)
+        _work(root, parts, place)
+        return
+    intents.LEASE = claim.ABANDONED = 4 * SECOND
+    vars(trim).update(GRACE=8 * SECOND, EVERY=16)
+    with by(clock, parts[0].seed):
+        Pulse(clock, place).start()
+        _work(root, parts, place)
+
+
+def _work(root: str, parts: Sequence[Part], place: str) -> None:
     jobs = {"write": write_on, "read": read_on, "clean": clean_on, "tend": tend_on}
     threads = [
         threading.Thread(target=jobs[one.job], args=(root, one, place), daemon=True)
@@ -74,6 +88,17 @@ def work(root: str, parts: Sequence[Part], place: str) -> None:
         one.start()
     for one in threads:
         one.join()
+
+
+def rest(place: str, seconds: float, ticks: int = 1) -> None:
+    """Let time pass: so long, or so many ticks."""
+    clock = clock_at(place)
+    if clock is None:
+        time.sleep(seconds)
+        return
+    until = clock.tick + ticks
+    while clock.tick < until and not over(place):
+        time.sleep(0.005)
 
 
 def over(place: str) -> bool:
@@ -161,7 +186,7 @@ def read_on(root: str, part: Part, place: str) -> None:
             with held(store, line, shown):
                 before = read_rows(store, shown.tables[PERSON])
                 for _ in range(3):
-                    time.sleep(chance.random() * 0.3)
+                    rest(place, chance.random() * 0.3, chance.randrange(4))
                     fresh = open_store(root)
                     if read_rows(fresh, shown.tables[PERSON]) != before:
                         notes.note("FAILED", "a held snapshot changed")
@@ -202,17 +227,18 @@ def tend_on(root: str, part: Part, place: str) -> None:
             except StorageError as error:
                 if error.effect != "unknown":
                     notes.note("FAILED", "optimize", str(error).replace("\n", " "))
-        time.sleep(0.05)
+        rest(place, 0.05)
 
 
 def clean_on(root: str, part: Part, place: str) -> None:
-    """Clean again and again, with no grace at all."""
+    """Clean again and again, with a short grace, or none at all."""
     notes = _diary(part, place)
     store = part.store(root)
+    policy = POLICY if clock_at(place) is None else SPARING
     while not over(place):
         try:
             recover(store)
-            done = cleanup(store, POLICY)
+            done = cleanup(store, policy)
             notes.note("cleaned", str(done.old_versions_removed), str(done.bytes_removed))
             if done.failed:
                 notes.note("FAILED", str(done.failed))
@@ -221,4 +247,4 @@ def clean_on(root: str, part: Part, place: str) -> None:
             notes.note(kind, type(error).__name__, str(error).replace("\n", " "))
         except (StorageError, OSError) as error:
             notes.note("FAILED", type(error).__name__, str(error).replace("\n", " "))
-        time.sleep(0.02)
+        rest(place, 0.02)

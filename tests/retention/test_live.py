@@ -9,7 +9,7 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from multiprocessing.connection import wait
@@ -30,25 +30,31 @@ from omnigraph.history.retention.collect import cleanup, preview
 from omnigraph.history.tags import list_tags, open_tag
 from omnigraph.storage.store import Store, open_store
 from tests.retention.crew import KEEP, POLICY, Part, work
+from tests.retention.ticks import SharedClock, by, clock_at, has_seen
 from tests.rig.invariants import check_invariants
 from tests.rig.writes import TABLES, append, init_small, read_branch, read_rows, write
 
 _SPAWN = multiprocessing.get_context("spawn")
 Team = Sequence[Part]
+WRITES = 4  # that make a tick
+IDLE = 0.5  # seconds of the machine without a word: all wait for time to pass
 SECONDS = float(os.environ.get("OMNIGRAPH_LIVE_SECONDS", "600"))
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How long: until writers have written all they shall, or so many seconds; and how many kills.
+    """How long: until writers have written all they shall, so many seconds, or so many ticks.
 
-    `every` is the time between two kills in the second case, in seconds.
+    `again` is how often somebody ends in the first case, `every` the seconds between two kills in
+    the second, `kills` their number in the third, in which a tick comes with every few writes.
     """
 
     again: int = 1
     seconds: float = 0
     every: float = 5
     seed: int = 0
+    ticks: int = 0
+    kills: int = 4
 
 
 def play(place: Path, teams: Sequence[Team], plan: Plan) -> list[list[str]]:
@@ -58,7 +64,9 @@ def play(place: Path, teams: Sequence[Team], plan: Plan) -> list[list[str]]:
     for n in range(3):
         write(line, append({f"start{n}": n}), TABLES)
     crew = {begin(root, team, place): team for team in teams}
-    if plan.seconds:
+    if plan.ticks:
+        _by_ticks(root, crew, place, plan)
+    elif plan.seconds:
         _for_a_while(root, crew, place, plan)
     else:
         _until_written(root, crew, place, plan.again)
@@ -90,11 +98,55 @@ def _for_a_while(root: str, crew: dict[Process, Team], place: Path, plan: Plan) 
     chance, end = random.Random(plan.seed), time.monotonic() + plan.seconds
     while time.monotonic() < end:
         time.sleep(plan.every * 2 * chance.random())
-        child = chance.choice(list(crew))
-        child.kill()
-        child.join()
-        team = [replace(one, seed=one.seed + 1000) for one in crew.pop(child)]
-        crew[begin(root, team, place)] = team
+        _replace(root, crew, chance.choice(list(crew)), place)
+
+
+def _by_ticks(root: str, crew: dict[Process, Team], place: Path, plan: Plan) -> None:
+    """Let time pass as work is done, and kill somebody at some of the ticks."""
+    chance, clock = random.Random(plan.seed), clock_at(place)
+    assert clock is not None
+    jobs = list(dict.fromkeys(team[0].job for team in crew.values()))
+    kills = [jobs[n % len(jobs)] for n in range(plan.kills)]
+    due = sorted(chance.sample(range(2, plan.ticks - 1), plan.kills))
+    worked = 0
+    while worked < plan.ticks or not _has_cleaned(place):
+        worked += _has_worked(place, clock, (worked + 1) * WRITES)
+        _await(lambda: has_seen(place, [one.pid or 0 for one in crew], clock.tick), crew)
+        clock.advance_once()
+        if due and worked >= due[0]:
+            due.pop(0)
+            job = kills.pop(0)
+            child = chance.choice([one for one, team in crew.items() if team[0].job == job])
+            _replace(root, crew, child, place)
+
+
+def _has_worked(place: Path, clock: SharedClock, writes: int) -> bool:
+    """Wait for the next few writes; False when all seem to wait for time to pass."""
+    before, rested = b"", time.monotonic() + IDLE
+    while True:
+        told = b"".join(one.read_bytes() for one in place.glob("diary-*"))
+        if told.count(b"wrote ") >= writes:
+            return True
+        if told != before:
+            before, rested = told, time.monotonic() + IDLE
+        if time.monotonic() > rested:
+            return False
+        time.sleep(0.01)
+
+
+def _await(happens: Callable[[], bool], crew: dict[Process, Team]) -> None:
+    while not happens():
+        ended = [one.exitcode for one in crew if not one.is_alive()]
+        assert not ended, f"a process ended by itself: {ended}"
+        time.sleep(0.002)
+
+
+def _replace(root: str, crew: dict[Process, Team], child: Process, place: Path) -> None:
+    """Kill a process in the midst of whatever it does; another goes on in its place."""
+    child.kill()
+    child.join()
+    team = [replace(one, seed=one.seed + 1000) for one in crew.pop(child)]
+    crew[begin(root, team, place)] = team
 
 
 def begin(root: str, team: Sequence[Part], place: Path) -> Process:
@@ -175,6 +227,26 @@ def everybody(seed: int) -> list[Team]:
     return [[Part(job, seed + n)] for n, job in enumerate(jobs)]
 
 
+def apart_but_readers(seed: int) -> list[Team]:
+    """Four writers, a collector and who tends tables, each in a process; two readers in one."""
+    alone = [[Part(job, seed + n)] for n, job in enumerate([*["write"] * 4, "clean", "tend"])]
+    return [*alone, [Part("read", seed + 7), Part("read", seed + 8)]]
+
+
+@pytest.mark.timeout(300)
+def test_some_ticks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ticks").touch()
+    clock = clock_at(tmp_path)
+    assert clock is not None
+    with by(clock, 1):
+        told = play(tmp_path, apart_but_readers(7), Plan(ticks=32, kills=3))
+        judge(tmp_path, told, monkeypatch)
+    assert counted(told, "wrote") >= 32 * WRITES
+    assert min(counted(told, one) for one in ("cleaned", "optimized", "read")) > 0
+    assert max(gaps(tmp_path)) <= 100
+
+
+@pytest.mark.full
 @pytest.mark.timeout(300)
 def test_a_short_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = play(tmp_path, crew(30, 7, 80), Plan())
