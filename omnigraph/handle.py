@@ -178,10 +178,12 @@ class Handle:
     def _warn(self, opened: "Opened", commit: Commit) -> None:
         """Tell once, in the log and in `warnings`, what the write has made larger than is good."""
         from omnigraph.events import LOGGER
+        from omnigraph.health.seldom import seldom_warnings
         from omnigraph.health.written import written_warnings
 
         told = {(one.what, one.type_key) for one in self.warnings}
-        for one in written_warnings(self._store, opened.state, commit):
+        found = written_warnings(self._store, opened.state, commit)
+        for one in (*found, *seldom_warnings(self._store, opened, commit)):
             if (one.what, one.type_key) not in told:
                 self.warnings.append(one)
                 event = {"operation": "upkeep", "branch": self.branch_name, **one.to_json()}

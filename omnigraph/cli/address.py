@@ -31,6 +31,18 @@ yes_option = scope_option(
 )
 
 
+def _no_server(context: click.Context, _: click.Parameter, given: str | None) -> None:
+    if given is not None:
+        text = "needs direct storage: give a path or s3://bucket/prefix instead of --server"
+        raise click.UsageError(f"{context.info_name} {text}", context)
+
+
+# Of commands that look after files; no server does that for others.
+direct_only = click.option(
+    "--server", hidden=True, expose_value=False, callback=_no_server, metavar="URL"
+)
+
+
 def address(
     uri: str | None, store: str | None, *, way: str = "URI", option: str | None = None
 ) -> "Root":
@@ -54,7 +66,8 @@ def place(text: str) -> "Root":
 
     if text.lower().startswith(_SERVERS):
         raise InputError(
-            f"'{text.partition('://')[0]}://…' is the address of a server, not of storage",
+            f"'{text.partition('://')[0]}://…' is the address of a server;"
+            " this command needs direct storage",
             reason="needs direct storage",
             hint="a server is named with --server, which is not built yet;"
             " give a path or s3://bucket/prefix",

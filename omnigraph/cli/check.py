@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from . import exits, show
-from .address import address, store_option, uri_argument
+from .address import address, direct_only, store_option, uri_argument
 from .options import settings, shared_options
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option("--quick", is_flag=True, help="Leave out rows, indexes and the insides of files.")
 @store_option
+@direct_only
 @shared_options
 def check(
     uri: str | None,

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import exits, show
-from .address import address, consent, store_option, tell_target, uri_argument, yes_option
+from .address import (
+    address,
+    consent,
+    direct_only,
+    store_option,
+    tell_target,
+    uri_argument,
+    yes_option,
+)
 from .engines import chosen, engine_options
 from .options import settings, shared_options
 from .progress import progress
@@ -37,6 +45,7 @@ _SPAN = "D"
 @engine_options("from 100,000 files on")
 @click.option("--no-progress", is_flag=True, help="Do not show how far it is.")
 @store_option
+@direct_only
 @yes_option
 @shared_options
 def cleanup(store: str | None, uri: str | None, no_progress: bool, yes: bool, **how: Any) -> None:
@@ -108,7 +117,8 @@ def _notes(done: "Cleanup", how: dict[str, Any]) -> Iterator[str]:
 
 
 def _erasure(deleted: int, how: dict[str, Any]) -> str:
-    text = f"the newest versions of tables hold {show.count(deleted, 'deleted row')}"
+    rows = show.count(deleted, "deleted row") if deleted else "no deleted rows"
+    text = f"the newest versions of tables hold {rows}"
     if (how["keep"] or 1) > 1 or how["grace"] not in ("0", "0s") or how["older_than"]:
         return f"{text}; what is young or kept is spared: --keep 1 --grace 0s spares nothing"
-    return f"{text}, which would be written away"
+    return f"{text}; what holds some, and all indexes, would be written anew"

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from . import show
-from .address import address, store_option, tell_target, uri_argument
+from .address import address, direct_only, store_option, tell_target, uri_argument
 from .engines import chosen, engine_options
 from .options import settings, shared_options
 
@@ -20,6 +20,7 @@ _branch = click.option("--branch", metavar="NAME", help="The branch; main if not
 @engine_options("from 1 GiB of work on")
 @_branch
 @store_option
+@direct_only
 @shared_options
 def optimize(
     store: str | None, uri: str | None, types: tuple[str, ...], branch: str | None, **where: Any
@@ -65,6 +66,7 @@ def _line(one: Any) -> str:
 @engine_options("from 1 GiB of work on")
 @_branch
 @store_option
+@direct_only
 @shared_options
 def ensure_indices(store: str | None, uri: str | None, branch: str | None, **where: Any) -> None:
     """Build the indexes that the schema asks for, over all rows that none covers yet."""

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING
 import click
 
 from . import exits, show
-from .address import address, consent, store_option, tell_target, uri_argument, yes_option
+from .address import (
+    address,
+    consent,
+    direct_only,
+    store_option,
+    tell_target,
+    uri_argument,
+    yes_option,
+)
 from .options import settings, shared_options, will_write
 
 if TYPE_CHECKING:
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Take rows over that were appended; needs --confirm.")
 @yes_option
 @store_option
+@direct_only
 @shared_options
 def repair(
     uri: str | None, store: str | None, branch: str, confirm: bool, force: bool, yes: bool

@@ -40,15 +40,30 @@ def _document(found: "Snapshot") -> dict[str, Any]:
         "graph_commit_id": found.commit_id,
         "graph_manifest_version": found.manifest_version,
         "internal_schema_version": STAMP,
-        "datasets": [
-            {
-                "entity_kind": key.partition(":")[0],
-                "type_name": key.partition(":")[2],
-                "dataset_path": entry.location,
-                "published_dataset_version": entry.version,
-                "native_dataset_branch": entry.branch,
-                "entity_count": entry.rows,
-            }
-            for key, entry in sorted(found.tables.items())
-        ],
+        "datasets": [_dataset(found, key) for key in sorted(found.tables)],
+    }
+
+
+def _dataset(found: "Snapshot", key: str) -> dict[str, Any]:
+    """One type: what is published, what plain tools see, and what an optimize would better."""
+    from omnigraph.storage.head import attached_versions
+    from omnigraph.storage.index import covered, kinds_of
+
+    entry, table = found.tables[key], found.table(key)
+    rows = {one.fragment_id: one.count_rows() for one in table.dataset.get_fragments()}
+    kinds = kinds_of(table)
+    return {
+        "entity_kind": key.partition(":")[0],
+        "type_name": key.partition(":")[2],
+        "dataset_path": entry.location,
+        "published_dataset_version": entry.version,
+        "native_dataset_branch": entry.branch,
+        "entity_count": entry.rows,
+        "lance_version": str(entry.lance_version),  # too large for numbers of JSON
+        "lance_head_version": max(attached_versions(found.store, entry.location), default=None),
+        "fragment_count": len(rows),
+        "index_coverage": {
+            name: {"kind": kinds[name], "covered_rows": sum(rows.get(one, 0) for one in held)}
+            for name, held in sorted(covered(table).items())
+        },
     }

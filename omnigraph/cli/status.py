@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from . import show
-from .address import address, store_option, uri_argument
+from .address import address, direct_only, store_option, uri_argument
 from .options import settings, shared_options
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 @uri_argument
 @click.option("--branch", default="main", show_default=True, help="The branch.")
 @store_option
+@direct_only
 @shared_options
 def status(uri: str | None, store: str | None, branch: str) -> None:
     """Show fragments, versions, bytes and index coverage, and what to run when it is too much."""

@@ -16,6 +16,8 @@ COMMITS = 100_000  # of one log: pieces of it are merged, and kept for ever
 UNRECLAIMED = 1 << 30  # bytes that nothing shows, and as much again as what is shown
 INTENTS = 16  # operations under way, or cut off
 CACHE_SHARE = 0.9  # of the budget of the cache
+_UNSHOWN = "bytes that no branch shows"
+_CLEANUP = "run `omnigraph cleanup {} --keep 10 --older-than 7d --confirm`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +67,17 @@ def of_log(uri: str, commits: int) -> Iterator[Warned]:
         yield Warned("commits in the log", commits, COMMITS, command)
 
 
+def of_data(uri: str, key: str, unreclaimed: int, limit: int) -> Iterator[Warned]:
+    """Warnings about data files of one table."""
+    if unreclaimed > limit:
+        yield Warned(_UNSHOWN, unreclaimed, limit, _CLEANUP.format(uri), key)
+
+
 def of_store(uri: str, shown: int, unreclaimed: int, intents: int) -> Iterator[Warned]:
     """Warnings about all files together."""
     limit = max(UNRECLAIMED, shown)
     if unreclaimed > limit:
-        command = f"run `omnigraph cleanup {uri} --keep 10 --older-than 7d`"
-        yield Warned("bytes that no branch shows", unreclaimed, limit, command)
+        yield Warned(_UNSHOWN, unreclaimed, limit, _CLEANUP.format(uri))
     if intents > INTENTS:
         command = "open the graph for writing once: what was cut off is settled then"
         yield Warned("unfinished operations", intents, INTENTS, command)

@@ -6,10 +6,8 @@ limit comes with the command that helps.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from omnigraph.engine.cache import shared_caches
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.intent import listing
 from omnigraph.history.manifest import Opened
@@ -23,6 +21,7 @@ from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_table
 from omnigraph.storage.transfer import version_files
 
+from .cached import cache_use
 from .heads import Head, read_heads
 from .limits import Warned, of_cache, of_log, of_store, of_table
 from .written import log_length, unindexed_rows
@@ -89,7 +88,7 @@ def read_status(store: Store, branch: str, opened: Opened) -> Status:
     size = sum(one.size for one in files.values())
     unreclaimed = _unreclaimed(store, heads, files)
     pending = _intents(store)
-    cache, place, budget = _cache()
+    cache, place, budget = cache_use()
     uri, log = store.root.uri, log_length(state)
     warnings = [
         *(warned for one in datasets for warned in _warnings(uri, one)),
@@ -161,19 +160,3 @@ def _add(store: Store, live: Live, entry: TableEntry) -> None:
 
 def _intents(store: Store) -> int:
     return len(listing(store).pending)
-
-
-def _cache() -> tuple[int, str | None, int]:
-    """The bytes of the cache directory of this machine, where it is, and what it may grow to."""
-    disk = shared_caches().disk
-    if disk is None:
-        return 0, None, 0
-    used = sum(_size(one) for one in disk.directory.glob("*") if one.is_file())
-    return used, str(disk.directory), disk.budget
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:  # gone since it was listed
-        return 0
