@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance.dataset import Index
 
+from .ascii import cut_plain
 from .fragments import read_fragments
 from .layout import WORDS
 from .lost_index import FAILURES, tell
@@ -93,10 +94,10 @@ def words_of(table: Table, column: str, fragments: Sequence[int]) -> pa.Table:
     """The words of the texts in some fragments, each with how often it stands there."""
     held: list[pa.Table] = []
     for batch in read_fragments(table, fragments, [column]):
-        held.append(_counted(batch.column(column)))
+        held += _counted(batch.column(column))
         if sum(one.num_rows for one in held) > _WIDTH:
             held = [_together(held)]
-    found = _together(held or [_counted(pa.array([], pa.string()))])
+    found = _together(held or list(_counted(pa.array([], pa.string()))))
     return found.filter(pc.not_equal(found["word"], "")).sort_by("word")
 
 
@@ -105,9 +106,12 @@ def cut(column: pa.Array) -> pa.Array:
     return pc.split_pattern_regex(pc.ascii_lower(column), CUTS)
 
 
-def _counted(texts: pa.Array) -> pa.Table:
-    found = cut(texts).flatten().value_counts()
-    return pa.table({"word": found.field("values"), "times": found.field("counts")})
+def _counted(column: pa.Array) -> Iterator[pa.Table]:
+    plain = pc.fill_null(pc.string_is_ascii(column), True)
+    others = cut(column.filter(pc.invert(plain))).flatten()
+    for one in (cut_plain(column.filter(plain))[1], others):
+        found = one.value_counts()
+        yield pa.table({"word": found.field("values"), "times": found.field("counts")})
 
 
 def _together(parts: Sequence[pa.Table]) -> pa.Table:

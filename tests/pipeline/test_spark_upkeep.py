@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import omnigraph
+from omnigraph.engine import words
 from omnigraph.errors import NotFound, ServerError, UsageError
 from omnigraph.graph import Graph
 from omnigraph.pipeline import optimize as on_spark
@@ -22,7 +23,10 @@ from tests.rig.invariants import check_invariants
 from tests.schema_apply.test_races import before_effect, elsewhere
 
 SCHEMA = """
-node P { k: String @key  n: I64? @index  w: String?  v: Vector(2)? @index  @index(w, kind=ngram) }
+node P {
+  k: String @key  n: I64? @index  w: String?  v: Vector(2)? @index
+  @index(w, kind=ngram) @index(w, kind=fulltext)
+}
 node Doc { k: String @key  b: Blob? }
 node Empty { k: String @key }
 edge E: P -> P { x: I64? }
@@ -31,8 +35,10 @@ edge E: P -> P { x: I64? }
 
 @pytest.fixture(autouse=True)
 def unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writes leave their tails to optimize."""
+    """Writes leave their tails to optimize, and few rows are enough for an index of words."""
     monkeypatch.setattr(fold, "FEWEST", 1 << 20)
+    monkeypatch.setattr(words, "FEW", 1)
+    monkeypatch.setattr(words, "_SHARE", 1)
 
 
 def grown(place: Path, seed: int) -> Graph:
@@ -61,6 +67,7 @@ def content(graph: Graph) -> dict[str, Any]:
     asked = [
         "match { $p: P  $p.n = -1 } return { $p.k as k } order { $p.k }",
         'match { $p: P  $p.w contains "word1" } return { $p.k as k } order { $p.k }',
+        'match { $p: P  search($p.w, "word1") } return { $p.k as k } order { $p.k }',
         "match { $p: P } return { $p.k as k } order { nearest($p.v, [1.0, 0.5]) } limit 3",
         "match { $p: P  $p e $q } return { $p.k as a, $q.k as b } order { $p.k, $q.k }",
     ]

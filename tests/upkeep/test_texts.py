@@ -4,12 +4,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import lance
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lance.query import MatchQuery
 
 import omnigraph
 from omnigraph.engine import scan, words
-from omnigraph.engine.text import matches
+from omnigraph.engine.text import analyse, matches
 from omnigraph.errors import IndexUnreadable
 from omnigraph.graph import Graph
 from omnigraph.storage import texts
@@ -285,3 +291,41 @@ def test_an_erased_word_is_in_no_file(tmp_path: Path) -> None:
 
 def holding(place: Path, needle: bytes) -> list[Path]:
     return [one for one in place.rglob("*") if one.is_file() and needle in one.read_bytes()]
+
+
+@pytest.mark.full
+def test_texts_are_cut_where_lance_cuts_too(tmp_path: Path) -> None:
+    """For every character: what an index of words relies on, with the Lance that is installed."""
+    letters = [chr(at) for at in range(0x110000) if not 0xD800 <= at < 0xE000]
+    column = pa.array([f"xx{one}yy" for one in letters])
+    data = lance.write_dataset(pa.table({"n": range(len(letters)), "t": column}), tmp_path / "d")
+    data.create_scalar_index("t", "INVERTED", **texts._HOW)
+    asked = data.scanner(columns=["n", "_score"], full_text_query=MatchQuery("xx", "t"))
+    cut_by_lance = set(asked.to_table()["n"].to_pylist())
+    held = pa.array(letters)
+    ours = np.flatnonzero(pc.match_substring_regex(held, f"^{texts.CUTS}$").to_numpy(False))
+    assert set(ours.tolist()) <= cut_by_lance
+    tokens = analyse(column.take(pa.array(ours)))
+    assert set(tokens.words) == {"xx", "yy"}, "the engine cuts there, and nothing is left of it"
+    seen = np.flatnonzero(pc.match_substring_regex(held, texts.SEEN).to_numpy(False))
+    assert not cut_by_lance & set(seen.tolist())
+    assert len(ours) > 100_000
+    assert len(seen) > 100_000
+
+
+LETTERS = "abeéßøİıΣςйё한्\u0301\u200b™½ﬁ x.-_ XEŁ1"
+
+
+@pytest.mark.full
+@given(
+    some=st.lists(st.text(LETTERS, max_size=12), min_size=50, max_size=400),
+    queries=st.lists(st.text(LETTERS, max_size=6), min_size=20, max_size=20),
+)
+@settings(max_examples=25)
+def test_any_texts_are_found(some: list[str], queries: list[str]) -> None:
+    rows = rows_of(some)
+    asked = [*queries, *(one for text in some for one in text.split()[:1])][:40]
+    with new_graph(SCHEMA, {"D": rows[: len(rows) // 2]}) as graph:
+        graph.ensure_indices()
+        graph.load({"D": rows[len(rows) // 2 :]}, mode="append")
+        assert list(looks(graph, asked)) == list(expected(rows, asked))
