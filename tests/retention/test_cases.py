@@ -1,0 +1,326 @@
+"""Cleanups as an operator meets them: what stays after merges, what is told, and how it ends."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.errors import Conflict, HistoryReclaimed
+from omnigraph.graph import Graph
+from omnigraph.history.retention.report import Cleanup
+from tests.cli.conftest import Program
+from tests.cli.conftest import omnigraph as shell  # noqa: F401 - a fixture
+from tests.rig.invariants import files
+from tests.rig.plugin import S3
+from tests.schema_apply.test_races import before_effect, elsewhere
+
+SCHEMA = "node P { k: String @key  n: I32? }\nnode Q { k: String @key }"
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
+
+
+def write(graph: Graph, count: int, start: int = 0) -> None:
+    for n in range(start, start + count):
+        graph.upsert("P", {"k": f"p{n % 5}", "n": n})
+
+
+def clean(graph: Graph, keep: int = 1) -> Cleanup:
+    return graph.cleanup(keep=keep, grace=0, confirm=True)
+
+
+def again(graph: Graph, branch: str = "main") -> Graph:
+    return omnigraph.open(graph.uri, branch=branch)
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+def test_the_newest_commit_stays_whatever_is_kept(graph: Graph, keep: int) -> None:
+    write(graph, 6)
+    shown = list(graph.export())
+    clean(graph, keep)
+    assert list(again(graph).export()) == shown
+    with pytest.raises(HistoryReclaimed):
+        list(again(graph).at("HEAD~1").export())
+
+
+def test_what_a_branch_merged_can_be_merged_back_after_a_cleanup(graph: Graph) -> None:
+    """Nothing but the branch remembers the commit of main that it merged."""
+    write(graph, 3)
+    side = graph.branches.create("f")
+    graph.insert("Q", {"k": "of main"})
+    side.merge("main", into="f")
+    side.refresh().insert("Q", {"k": "of f"})
+    write(graph.refresh(), 30)
+    clean(graph, 2)
+    fresh = again(graph)
+    fresh.merge("f", into="main")
+    found = fresh.refresh().query("match { $q: Q } return { $q.k as k }")
+    assert sorted(one["k"] for one in found) == ["of f", "of main"]
+    assert not fresh.check().findings
+
+
+def test_a_branch_that_cannot_be_read_stops_a_cleanup(graph: Graph) -> None:
+    write(graph, 4)
+    side = graph.branches.create("side")
+    write(side, 2)
+    place = Path(graph.uri, "__branches", side._line.ulid, "_versions")
+    for one in place.iterdir():
+        one.write_bytes(b"damaged")
+    before = files(graph._store)
+    with pytest.raises(Conflict, match=r"'side' cannot be read .*nothing was removed"):
+        clean(again(graph))
+    assert files(graph._store) == before
+
+
+def test_a_table_that_cannot_be_cleaned_is_told_and_the_others_are(
+    graph: Graph,
+    shell: Program,  # noqa: F811 - the fixture
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for n in range(4):
+        graph.load({"P": [{"k": "p", "n": n}], "Q": [{"k": f"q{n}"}]}, mode="merge")
+    stuck = graph.snapshot.tables["node:P"].location
+    from omnigraph.storage import objects
+
+    real = objects.Objects.remove
+
+    def remove(self: objects.Objects, name: str) -> None:
+        if name.startswith(stuck):
+            raise PermissionError(13, "Permission denied")
+        real(self, name)
+
+    monkeypatch.setattr(objects.Objects, "remove", remove)
+    done = shell("cleanup", graph.uri, "--keep", "1", "--grace", "0s", "--confirm", "--json")
+    rows = {one["type_key"]: one for one in json.loads(done.out)["datasets"]}
+    assert done.code == 1
+    assert "Permission denied" in rows["node:P"]["error"]
+    assert (rows["node:Q"]["error"], rows["node:Q"]["old_versions_removed"] > 0) == (None, True)
+    monkeypatch.undo()
+    assert clean(again(graph)).datasets[0].error is None
+    assert clean(again(graph)).datasets == ()
+
+
+@pytest.mark.parametrize("count", [40, pytest.param(500, marks=pytest.mark.full)])
+def test_states_are_bounded_and_the_window_can_be_read(graph: Graph, count: int) -> None:
+    side = graph.branches.create("side")
+    write(side, 2)
+    write(graph, count)
+    log = [one.id for one in graph.log(limit=count + 10)]
+    clean(graph, 10)
+    states = list(Path(graph.uri, "__manifest", "_versions").iterdir())
+    assert len(states) <= 10 + 2 + 2
+    fresh = again(graph)
+    assert [one.id for one in fresh.log(limit=count + 10)] == log, "the log stays whole"
+    for one in log[:10]:
+        assert len(list(fresh.at(one).export())) > 0
+    with pytest.raises(HistoryReclaimed):
+        list(fresh.at(log[11]).export())
+    fresh.branches.create("later", commit=log[9])
+    fresh.branches.delete("side")
+
+
+@pytest.mark.parametrize("rounds", [6, pytest.param(20, marks=pytest.mark.full)])
+def test_a_history_of_merges_reads_the_same_after_upkeep(graph: Graph, rounds: int) -> None:
+    write(graph, 2)
+    names = ("a", "b")
+    for name in names:
+        graph.branches.create(name)
+    for n in range(rounds):
+        name = names[n % 2]
+        side = again(graph, name)
+        side.insert("Q", {"k": f"q{n}"})
+        again(graph).merge(name, into="main")
+        again(graph).merge("main", into=names[(n + 1) % 2])
+        write(again(graph), 1, n)
+    before = {name: list(again(graph, name).export()) for name in ("main", *names)}
+    for name in before:
+        again(graph, name).optimize()
+    clean(again(graph), 3)
+    assert {name: list(again(graph, name).export()) for name in before} == before
+    for name in names:
+        again(graph).merge(name, into="main")
+    assert not again(graph).check().findings
+
+
+def dropped(graph: Graph) -> str:
+    """A table that nothing names any more, and its directory."""
+    graph.load({"P": [{"k": "p"}], "Q": [{"k": "q"}]}, mode="append")
+    place: str = graph.snapshot.tables["node:Q"].location
+    graph.apply_schema("node P { k: String @key  n: I32? }", allow_data_loss=True)
+    return place
+
+
+def test_dropped_tables_go_only_when_they_are_asked_for(
+    graph: Graph,
+    shell: Program,  # noqa: F811 - the fixture
+) -> None:
+    place = dropped(graph)
+    held = {name for name in files(graph._store) if name.startswith(place)}
+    young = graph.cleanup(keep=1, purge_dropped=True, confirm=True)
+    assert (young.unreferenced_paths, young.unreferenced_bytes) == ((), 0), "younger than the grace"
+    done = clean(graph)
+    assert done.unreferenced_paths == (place,)
+    assert done.unreferenced_bytes > 0
+    assert held <= files(graph._store).keys()
+    told = shell("cleanup", graph.uri, "--keep", "1", "--grace", "0s")
+    assert f"{place}: nothing names this table any more" in told.out
+    assert "--purge-dropped removes them" in told.err
+    flags = ("--keep", "1", "--grace", "0s", "--purge-dropped")
+    seen = json.loads(shell("cleanup", graph.uri, *flags, "--json").out)
+    assert seen["unreferenced_paths"] == [place]
+    assert held <= files(graph._store).keys(), "a preview"
+    gone = json.loads(shell("cleanup", graph.uri, *flags, "--confirm", "--json").out)
+    assert gone["bytes_removed"] >= done.unreferenced_bytes
+    assert not [name for name in files(graph._store) if name.startswith(place)]
+    assert clean(graph).unreferenced_paths == ()
+    assert len(list(again(graph).export())) == 1
+
+
+def test_an_erasure_takes_dropped_tables_along(graph: Graph) -> None:
+    place = dropped(graph)
+    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    assert not [name for name in files(graph._store) if name.startswith(place)]
+
+
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.full)])
+def test_a_table_that_is_about_to_be_named_is_not_taken_for_dropped(
+    tmp_path: Path, every: int
+) -> None:
+    """Whoever makes a table names it later; a cleanup between them changes no outcome."""
+    more = f"{SCHEMA}\nnode R {{ k: String @key }}"
+    for number in range(1, 40, every):
+        graph = omnigraph.init(tmp_path / f"g{number}", SCHEMA, durability="os")
+        graph.insert("P", {"k": "p"})
+        ran: list[Cleanup] = []
+
+        def meanwhile(one: Graph = graph, seen: list[Cleanup] = ran) -> None:
+            seen.append(one.cleanup(keep=1, grace=0, purge_dropped=True, confirm=True))
+
+        other = elsewhere(graph)  # which does not keep its branch for itself
+        with before_effect(other, number, meanwhile):
+            other.retry(lambda g: g.apply_schema(more))
+        fresh = again(graph)
+        fresh.insert("R", {"k": "r"})
+        assert len(list(fresh.export())) == 2
+        assert not fresh.check().findings
+        if not ran:
+            return
+
+
+def test_the_report_has_these_members(graph: Graph, shell: Program) -> None:  # noqa: F811
+    write(graph, 3)
+    told = json.loads(shell("cleanup", graph.uri, "--keep", "1", "--grace", "0s", "--json").out)
+    assert told.keys() == {
+        *("uri", "keep_versions", "older_than_secs", "preview", "datasets", "bytes_removed"),
+        *("old_versions_removed", "unreferenced_paths", "unreferenced_bytes", "orphans"),
+        *("commits_kept", "spared_bytes", "deleted_rows", "engine"),
+    }
+    row = {"type_key", "old_versions_removed", "bytes_removed", "error"}
+    assert all(one.keys() == row for one in told["datasets"])
+    assert told["orphans"] == {"reclaimed": [], "failures": []}
+    assert (told["preview"], told["engine"]) == (True, "local")
+
+
+def test_a_branch_that_was_never_named_is_an_orphan(graph: Graph) -> None:
+    write(graph, 2)
+    lost = "__branches/01J00000000000000000000000"
+    shutil.copytree(Path(graph.uri, "__manifest"), Path(graph.uri, lost))
+    done = clean(graph)
+    assert done.to_json()["orphans"] == {"reclaimed": [["__manifest", lost]], "failures": []}
+    assert not [name for name in files(graph._store) if name.startswith(lost)]
+
+
+def test_what_the_grace_spares_is_told(graph: Graph, shell: Program) -> None:  # noqa: F811
+    write(graph, 3)
+    wide = graph.cleanup(keep=1, grace=0)
+    for flags in ((), ("--confirm",)):
+        told = shell("cleanup", graph.uri, "--keep", "1", *flags)
+        assert told.code == 0
+        assert f"nothing is old enough: {wide.bytes_removed:,} bytes were in use" in told.err
+        assert "within the grace of 60m" in told.err
+    assert "old enough" not in shell("cleanup", graph.uri, "--keep", "9", "--grace", "0s").err
+
+
+Spoil = Callable[[Graph], object]
+
+
+@pytest.mark.parametrize(
+    ("extra", "more"),
+    [
+        (lambda g: None, True),
+        (lambda g: g.tag("v1"), False),
+        (lambda g: g.branches.create("side"), False),
+    ],
+    ids=["alone", "tagged", "branched"],
+)
+def test_the_preview_of_an_erasure_counts_what_it_removes(
+    graph: Graph, extra: Spoil, more: bool
+) -> None:
+    graph.load({"P": [{"k": f"p{n}", "n": n} for n in range(400)]}, mode="append")
+    graph.ensure_indices()
+    graph.delete("P", where="n < 300")
+    extra(graph)
+    plain = graph.cleanup(keep=1, grace=0)
+    told = graph.cleanup(keep=1, grace=0, erase=True)
+    assert (plain.deleted_rows, told.deleted_rows) == (None, 300)
+    assert (told.bytes_removed > plain.bytes_removed) == more
+    person = {one.type_key: one for one in told.datasets}.get("node:P")
+    done = graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    if more and person is not None:
+        real = {one.type_key: one for one in done.datasets}["node:P"]
+        # A rewrite leaves a version in between, which is a few files more.
+        assert person.bytes_removed <= real.bytes_removed
+        assert person.bytes_removed > 0.6 * real.bytes_removed
+        assert person.old_versions_removed <= real.old_versions_removed
+
+
+def test_the_preview_of_an_erasure_says_what_spares(
+    graph: Graph,
+    shell: Program,  # noqa: F811 - the fixture
+) -> None:
+    graph.load({"P": [{"k": f"p{n}", "n": n} for n in range(3)]}, mode="append")
+    graph.delete("P", where="n = 1")
+    flags = ("cleanup", graph.uri, "--erase", "--keep")
+    spared = shell(*flags, "5", "--grace", "0s")
+    assert "hold 1 deleted row; what is young or kept is spared" in spared.err
+    bare = shell(*flags, "1", "--grace", "0s")
+    assert "hold 1 deleted row; what holds some" in bare.err
+
+
+def test_a_length_of_time_has_a_unit(graph: Graph, shell: Program) -> None:  # noqa: F811
+    bare = shell("cleanup", graph.uri, "--older-than", "7")
+    assert (bare.code, bare.out) == (1, "")
+    assert "'7' has no unit: 7d? 7s?" in bare.err
+    asked = shell("cleanup", graph.uri)
+    assert asked.code == 2
+    assert "--keep 10 is a good start" in asked.err
+
+
+@pytest.mark.parametrize("flags", [("--confirm",), ("--confirm", "--json")])
+def test_a_remote_store_asks_for_consent(
+    shell: Program,  # noqa: F811 - the fixture
+    flags: tuple[str, ...],
+) -> None:
+    done = shell("cleanup", "s3://nobody/here", "--keep", "1", *flags)
+    assert (done.code, done.out) == (1, "")
+    assert "cleanup on s3://nobody/here needs consent; nothing was changed" in done.err
+    assert "--yes" in done.err
+
+
+def test_a_remote_store_that_was_consented_to(s3: S3, shell: Program) -> None:  # noqa: F811
+    graph = omnigraph.init(s3.url, SCHEMA)
+    write(graph, 2)
+    flags = ("cleanup", s3.url, "--keep", "1", "--grace", "0s")
+    seen = shell(*flags)
+    assert seen.code == 0
+    assert "nothing was removed" in seen.err
+    done = shell(*flags, "--confirm", "--yes", "--json")
+    assert (done.code, json.loads(done.out)["preview"]) == (0, False)
+    assert f"cleanup {s3.url} (direct, remote)" in done.err
+    quiet = shell("--quiet", *flags, "--confirm", "--yes")
+    assert quiet.err == ""
