@@ -169,6 +169,17 @@ def test_writes_go_on_beside_maintenance_of_others(graph: Graph) -> None:
     assert one(graph.repair(confirm=True, force=True)).action == "no_op", "it stays deleted"
 
 
+def test_upkeep_goes_on_beside_what_others_did(graph: Graph) -> None:
+    """HEAD is nothing that a graph stands on: neither is skipped, nor refused, nor taken over."""
+    foreign_append(graph, "Person", {"id": "eve", "name": "eve"})
+    done = {one.type_key: one for one in graph.optimize().datasets}
+    assert (done["node:Person"].committed, done["node:Person"].skipped) == (True, None)
+    assert not graph.cleanup(keep=1, grace=0, confirm=True).failed
+    assert "eve" not in names(graph)
+    (told,) = [one for one in graph.repair().datasets if one.type_key == "node:Person"]
+    assert (told.classification, told.action) == ("appended", "preview")
+
+
 def test_nodes_and_edges_are_judged_together(graph: Graph) -> None:
     append(graph)
     foreign_append(graph, "Knows", {"id": "k1", "src": "eve", "dst": "ada"})

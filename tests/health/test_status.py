@@ -2,15 +2,19 @@
 
 import json
 import logging
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 import omnigraph
+from omnigraph.errors import StorageError
 from omnigraph.graph import Graph
-from omnigraph.health import limits
+from omnigraph.health import limits, seldom
+from omnigraph.storage import objects
 from tests.cli.conftest import Program
-from tests.health.conftest import SCHEMA, again, files
+from tests.health.conftest import SCHEMA, again, files, foreign_append
 
 PERSON = "node:Person"
 
@@ -119,3 +123,130 @@ def test_the_shell_tells_on_standard_error(
     assert [one["what"] for one in told["warnings"]] == ["fragments"]
     quiet = shell("--quiet", "mutate", "-e", 'insert City { name: "d" }', "--store", "g")
     assert "warning" not in quiet.err
+
+
+def test_a_write_warns_of_a_full_cache(
+    graph: Graph,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    place = tmp_path / "cache"
+    place.mkdir()
+    (place / "x.arrays").write_bytes(b"x" * 950)
+    monkeypatch.setenv("OMNIGRAPH_CACHE_DIR", str(place))
+    monkeypatch.setenv("OMNIGRAPH_CACHE_BYTES", "1000")
+    monkeypatch.setattr(seldom, "_written", count(1))
+    with caplog.at_level(logging.WARNING, "omnigraph"):
+        graph.insert("City", {"name": "x"})
+        assert graph.warnings == [], "not every write looks"
+        monkeypatch.setattr(seldom, "_written", count())
+        graph.insert("City", {"name": "y"})
+        graph.insert("City", {"name": "z"})
+    (told,) = graph.warnings
+    assert (told.what, told.found, told.limit) == ("bytes in the cache directory", 950, 900)
+    assert "OMNIGRAPH_CACHE_BYTES" in told.command
+    assert [one.getMessage() for one in caplog.records] == [str(told)]
+
+
+def test_a_write_warns_of_bytes_that_no_branch_shows(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seldom, "STATES", 1)
+    graph.load({"City": [{"name": f"n{n}"} for n in range(500)]}, mode="append")
+    graph.load({"City": [{"name": "only"}]}, mode="overwrite")
+    assert graph.warnings == []
+    monkeypatch.setattr(limits, "UNRECLAIMED", 1000)
+    graph.branches.create("also", commit=graph.log()[1].id)
+    graph.insert("City", {"name": "x"})
+    assert graph.warnings == [], "a branch shows them"
+    graph.branches.delete("also")
+    graph.insert("City", {"name": "y"})
+    (told,) = graph.warnings
+    assert (told.what, told.type_key) == ("bytes that no branch shows", "node:City")
+    assert told.found > 1000
+    assert f"run `omnigraph cleanup {graph.uri} --keep 10 --older-than 7d --confirm`" in str(told)
+
+
+def test_the_look_at_bytes_is_rare_and_one_request(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    real = objects.Objects.first
+
+    def first(self: objects.Objects, prefix: str, most: int) -> Sequence[objects.Found]:
+        asked.append(prefix)
+        return real(self, prefix, most)
+
+    monkeypatch.setattr(objects.Objects, "first", first)
+    start = graph.snapshot.manifest_version
+    monkeypatch.setattr(seldom, "STATES", start + 3)
+    for n in range(5):
+        graph.insert("City", {"name": f"c{n}"})
+    place = graph.snapshot.tables["node:City"].location
+    assert [one for one in asked if one.startswith("nodes")] == [f"{place}/data"]
+
+
+def test_a_look_that_fails_fails_no_write(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seldom, "STATES", 1)
+
+    def fail(*_: object) -> None:
+        raise StorageError("it does not answer", kind="transient", effect="none")
+
+    monkeypatch.setattr(objects.Objects, "first", fail)
+    assert graph.insert("City", {"name": "x"})
+
+
+def test_words_of_one_and_none(shell: Program, graph: Graph, tmp_path: Path) -> None:
+    assert ", 1 version of the state; " in shell_status(shell, tmp_path)
+    assert " row" not in shell("check", graph.uri, "--quick").out
+    assert " rows" in shell("check", graph.uri).out
+    graph.optimize()
+    graph.load({"Person": [{"name": f"n{n}"} for n in range(20)]}, mode="append")
+    graph.optimize()
+    graph.delete("Person", where='name >= "n"')
+    told = shell("optimize", graph.uri).out
+    assert "node:Person: 1 fragment written anew without deleted rows" in told
+
+
+def shell_status(shell: Program, tmp_path: Path) -> str:
+    omnigraph.init(tmp_path / "new", SCHEMA, durability="os")
+    return shell("status", "new").out
+
+
+def test_indexes_that_were_built_are_named(shell: Program, graph: Graph) -> None:
+    graph.load({"City": [{"name": "bern"}], "Person": [{"name": "x"}]}, mode="append")
+    told = shell("ensure-indices", graph.uri, "--engine", "local")
+    assert "node:City: built the indexes of id, name\n" in told.out
+    assert "node:Person: built the indexes of badge, id, name\n" in told.out
+    assert told.out.splitlines()[-1].startswith("commit ")
+    assert shell("ensure-indices", graph.uri).out == "every row is covered already\n"
+    graph.refresh().insert("City", {"name": "y"})
+    done = json.loads(shell("ensure-indices", graph.uri, "--json").out)
+    assert done["datasets"] == [{"type_key": "node:City", "indexes": ["id", "name"]}]
+    assert done["pending_indexes"] == []
+
+
+def test_a_snapshot_tells_when_an_optimize_is_due(shell: Program, graph: Graph) -> None:
+    graph.ensure_indices()
+    graph.load({"City": [{"name": "bern"}]}, mode="append")
+    foreign_append(graph, "Person", {"id": "eve", "name": "eve"})
+    told = json.loads(shell("snapshot", graph.uri, "--json").out)
+    rows = {one["type_name"]: one for one in told["datasets"]}
+    city, person = rows["City"], rows["Person"]
+    entry = graph.snapshot.tables["node:City"]
+    assert (city["entity_count"], city["fragment_count"]) == (2, 2)
+    assert city["index_coverage"]["id"] == {"kind": "BTREE", "covered_rows": 1}
+    assert city["lance_version"] == str(entry.lance_version)
+    assert (city["lance_head_version"], person["lance_head_version"]) == (1, 2)
+
+
+@pytest.mark.parametrize("verb", ["optimize", "ensure-indices", "cleanup", "repair", "check"])
+def test_upkeep_needs_direct_storage(shell: Program, verb: str) -> None:
+    keep = ("--keep", "1") if verb == "cleanup" else ()
+    gone = shell(verb, "http://example.org/g", *keep)
+    assert (gone.code, gone.out) == (1, "")
+    assert "this command needs direct storage" in gone.err
+    named = shell(verb, "--server", "http://example.org", *keep)
+    assert (named.code, named.out) == (2, "")
+    assert f"{verb} needs direct storage" in named.err
