@@ -7,7 +7,7 @@ import pytest
 import omnigraph
 from omnigraph.errors import NotFound, ReadOnlyError, StorageError, UsageError
 from omnigraph.graph import Graph
-from omnigraph.storage import fold
+from omnigraph.storage import compact, fold
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.find import read
 from omnigraph.storage.table import open_table
@@ -94,6 +94,19 @@ def test_only_indexes_are_behind() -> None:
         row = rows_of(graph.optimize())["node:P"]
         assert (row.committed, row.fragments_removed, row.fragments_added) == (True, 0, 0)
         assert uncovered(graph) == 0
+
+
+def test_rows_after_the_index_are_covered_and_nothing_else_moves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compact, "TARGET", 10)  # what has so many rows is large enough
+    with new_graph(SCHEMA, {"P": [{"k": f"k{n}", "n": n} for n in range(20)]}) as graph:
+        graph.ensure_indices()
+        graph.load({"P": [{"k": f"m{n}", "n": n} for n in range(20)]}, mode="append")
+        assert uncovered(graph) == 20
+        row = rows_of(graph.optimize())["node:P"]
+        assert (row.committed, row.fragments_removed, row.fragments_added) == (True, 0, 0)
+        assert (sizes(graph), uncovered(graph)) == ([20, 20], 0)
 
 
 def test_blobs_survive() -> None:
