@@ -49,18 +49,20 @@ def test_the_newest_commit_stays_whatever_is_kept(graph: Graph, keep: int) -> No
 
 
 def test_what_a_branch_merged_can_be_merged_back_after_a_cleanup(graph: Graph) -> None:
-    """Nothing but the branch remembers the commit of main that it merged."""
+    """Nothing but the history of the branch remembers the commit of main that it merged."""
     write(graph, 3)
     side = graph.branches.create("f")
-    graph.insert("Q", {"k": "of main"})
+    graph.load({"P": [{"k": "p0", "n": 50}], "Q": [{"k": "of main"}]}, mode="merge")
     side.merge("main", into="f")
-    side.refresh().insert("Q", {"k": "of f"})
-    write(graph.refresh(), 30)
+    side.refresh().load({"P": [{"k": "p9", "n": 9}], "Q": [{"k": "of f"}]}, mode="merge")
+    for n in range(30):
+        graph.load({"P": [{"k": "p1", "n": n}], "Q": [{"k": f"q{n}"}]}, mode="merge")
     clean(graph, 2)
     fresh = again(graph)
     fresh.merge("f", into="main")
-    found = fresh.refresh().query("match { $q: Q } return { $q.k as k }")
-    assert sorted(one["k"] for one in found) == ["of f", "of main"]
+    found = fresh.refresh().query("match { $p: P } return { $p.k as k, $p.n as n }")
+    assert {one["k"]: one["n"] for one in found} == {"p0": 50, "p1": 29, "p2": 2, "p9": 9}
+    assert len(fresh.query("match { $q: Q } return { $q.k }")) == 32
     assert not fresh.check().findings
 
 
