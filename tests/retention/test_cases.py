@@ -81,6 +81,21 @@ def test_a_branch_that_cannot_be_read_stops_a_cleanup(graph: Graph) -> None:
     assert files(graph._store) == before
 
 
+def test_a_head_that_lost_a_file_stops_a_cleanup(graph: Graph) -> None:
+    """The state before it may be the last one that can be read."""
+    graph.load({"P": [{"k": "a"}]}, mode="append")
+    graph.load({"P": [{"k": "b"}]}, mode="append")
+    newest = max(
+        Path(graph.uri).glob("nodes/*/data/*.lance"), key=lambda one: one.stat().st_ctime_ns
+    )
+    newest.unlink()
+    before = files(graph._store)
+    with pytest.raises(Conflict, match=r"branch 'main' cannot be read .*nothing was removed"):
+        clean(again(graph))
+    assert files(graph._store) == before
+    assert len(again(graph).at("HEAD~1").query("match { $p: P } return { $p.k }")) == 1
+
+
 def test_a_table_that_cannot_be_cleaned_is_told_and_the_others_are(
     graph: Graph,
     shell: Program,  # noqa: F811 - the fixture

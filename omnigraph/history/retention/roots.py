@@ -37,8 +37,9 @@ class Marking:
     """One mark under way: what is live so far, and what was learned on the way.
 
     `versions` are the files of table versions, which never change: a second look opens new ones
-    only. `keys` are the types of directories, `kept` the commits that stay readable, `tables` the
-    directories of which something stays, `read` tells what a table version consists of.
+    only, and `whole` are those of which no file is missing. `keys` are the types of directories,
+    `kept` the commits that stay readable, `tables` the directories of which something stays,
+    `read` tells what a table version consists of.
     """
 
     store: Store
@@ -50,12 +51,15 @@ class Marking:
     kept: set[str] = field(default_factory=set)
     tables: set[str] = field(default_factory=set)
     read: Reader = version_files
+    whole: set[tuple[str, int]] = field(default_factory=set)
     _listed: dict[str, dict[str, Found]] = field(default_factory=dict)
 
     def again(self, policy: Policy | None = None) -> "Marking":
         """A new mark that remembers what cannot have changed; of another policy, if given."""
         chosen = policy or self.policy
-        return Marking(self.store, chosen, self.survey, Live(), self.versions, self.keys)
+        made = Marking(self.store, chosen, self.survey, Live(), self.versions, self.keys)
+        made.whole = self.whole
+        return made
 
     def add_state(self, opened: Opened, what: str | None) -> None:
         """All that the newest state of a manifest names; it must be readable if it says `what`."""
@@ -76,23 +80,36 @@ class Marking:
                 self.versions[key] = self.read(self.store, *key)
             except (AbsentError, StorageError, OSError, ValueError) as error:
                 raise unreadable(needed or f"the past of {entry.key}", entry.key) from error
+        if key not in self.whole:
+            self._check_whole(entry, needed)
+            self.whole.add(key)
         self.tables.add(entry.location)
         self.live.add_version(*key, self.versions[key])
 
     def born(self, entry: TableEntry) -> datetime | None:
         """The store time of a table version; None when it is gone."""
         for name in version_names(entry.location, entry.lance_version):
-            found = self.survey.files.get(name) or self._listing(entry.location).get(name)
+            found = self.survey.files.get(name) or self._now(name)
             if found is not None:
                 return found.modified
         return None
 
-    def _listing(self, location: str) -> dict[str, Found]:
-        """The versions of a table now: some are younger than the survey."""
-        if location not in self._listed:
-            found = self.store.objects.list(f"{location}/_versions")
-            self._listed[location] = {one.name: one for one in found}
-        return self._listed[location]
+    def _check_whole(self, entry: TableEntry, needed: str | None) -> None:
+        """What has lost files is no reason to remove those of an older state that has them all."""
+        wanted = self.versions[entry.location, entry.lance_version].all
+        lost = [name for name in wanted if name not in self.survey.files]
+        for place in {name.rpartition("/")[0] for name in lost}:
+            self._listed.pop(place, None)  # a head may have moved since it was listed
+        gone = next((name for name in lost if self._now(name) is None), None)
+        if gone is not None:
+            raise unreadable(needed or f"the past of {entry.key}", f"{gone} is missing")
+
+    def _now(self, name: str) -> Found | None:
+        """A file that is younger than the survey, if it is there: its directory is listed once."""
+        place = name.rpartition("/")[0]
+        if place not in self._listed:
+            self._listed[place] = {one.name: one for one in self.store.objects.list(place)}
+        return self._listed[place].get(name)
 
 
 def unreadable(where: str, key: str) -> Conflict:
