@@ -2,7 +2,7 @@
 
 The request may still reach the store or not; after it nothing is answered any more. What is sent
 in parts is there with the POST that ends it: where the last object is such a one, it is cut, too.
-So are some of the removals of a cleanup.
+So is every removal of a cleanup: they go one after another here, so that each can be told.
 `python -m tests.crash.matrix_s3` prints the whole table, which is kept as a golden file.
 """
 
@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from omnigraph import ids
 from omnigraph.errors import OmnigraphError
+from omnigraph.history.retention import sweep
 from omnigraph.storage import root as roots
 from omnigraph.storage.store import Store, open_store
 from tests.crash.matrix import (
@@ -105,16 +106,14 @@ def _sent(traffic: Traffic, top: str, *, at_once: bool) -> list[Sent]:
 
     puts, posts = names("PUT"), names("POST")
     last = [Sent("POST", len(posts), posts[-1])] if posts else []
-    return [*(Sent("PUT", at, name) for at, name in enumerate(puts, 1)), *last, *_swept(traffic)]
+    sent = [Sent("PUT", at, name) for at, name in enumerate(puts, 1)]
+    return [*sent, *last, *_swept(names("DELETE"))]
 
 
-def _swept(traffic: Traffic) -> list[Sent]:
-    """Removals, where there are many: they go at once, so that only some can be told apart."""
-    count = sum(one.method == "DELETE" for one in traffic.seen)
-    if count < _MANY:
-        return []
-    places = {"the first": 1, "half": count // 2, "the last": count}
-    return [Sent("DELETE", at, name) for name, at in places.items()]
+def _swept(names: Sequence[str]) -> list[Sent]:
+    """Every removal of a cleanup; others remove little, and nothing that is missed."""
+    swept = names if len(names) >= _MANY else ()
+    return [Sent("DELETE", at, name) for at, name in enumerate(swept, 1)]
 
 
 def _in_order(names: Sequence[str]) -> list[str]:
@@ -145,6 +144,16 @@ def impatient() -> Iterator[None]:
 
 
 @contextmanager
+def removing(at_once: int) -> Iterator[None]:
+    """So many removals go at once; if one, in their order."""
+    kept, sweep._AT_ONCE = sweep._AT_ONCE, at_once
+    try:
+        yield
+    finally:
+        sweep._AT_ONCE = kept
+
+
+@contextmanager
 def _server(place: Path) -> Iterator[S3]:
     with seaweed(place) as server:
         proxy = Proxy(server.port)
@@ -160,7 +169,12 @@ def main(verbs: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory() as name:
         place = Path(name, "starts")
         Path(name, "server").mkdir()
-        with _server(Path(name, "server")) as s3, another_process() as elsewhere, impatient():
+        with (
+            _server(Path(name, "server")) as s3,
+            another_process() as elsewhere,
+            impatient(),
+            removing(1),
+        ):
             matrix = S3Matrix(s3, place, elsewhere)
             for verb in verbs or VERBS:
                 for row in matrix.rows(verb):

@@ -1,5 +1,8 @@
 """The same on S3: the client is cut off at its k-th PUT, inside whatever call of Lance sends it.
 
+So it is at each removal of a cleanup. These go one after another here, in the order of their table;
+that many at once lose nothing either is tried beside it.
+
 `python -m tests.crash.matrix_s3` prints the table that is kept in tests/cases/crash/matrix_s3.txt.
 """
 
@@ -10,15 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.crash.matrix import Row, another_process
-from tests.crash.matrix_s3 import ARRIVES, S3Matrix, impatient
+from tests.crash.matrix_s3 import ARRIVES, S3Matrix, impatient, removing
 from tests.crash.verbs import VERBS, write_elsewhere
 from tests.rig.plugin import S3
 
 GOLDEN = Path(__file__).parent.parent / "cases" / "crash" / "matrix_s3.txt"
-# Not tried on S3 yet: what a cleanup removes goes in many requests at once, in no order. Both
-# are cut at every effect on a disk.
-ON_DISK = {"cleanup", "erase"}
-ON_S3 = [one for one in VERBS if one not in ON_DISK]
 # In the quick suite: some requests (from behind when below zero), and whether they arrive.
 SAMPLE: dict[str, Sequence[tuple[int, bool]]] = {
     "init": ((-1, True), (-1, False)),
@@ -29,12 +28,14 @@ SAMPLE: dict[str, Sequence[tuple[int, bool]]] = {
     "rewrite-1": ((-2, True),),
     "branch-create": ((4, True),),
     "copy": ((-1, True),),
+    "cleanup": ((30, True),),
+    "erase": ((8, False),),
 }
 
 
 @pytest.fixture(autouse=True)
 def _no_patience() -> Iterator[None]:
-    with impatient():
+    with impatient(), removing(1):
         yield
 
 
@@ -62,12 +63,25 @@ def test_a_client_cut_off_at_some_puts(s3: S3, tmp_path: Path, verb: str) -> Non
 
 
 def test_every_verb_is_in_the_table() -> None:
-    assert list(dict.fromkeys(line[0] for line in table())) == ON_S3
+    assert list(dict.fromkeys(line[0] for line in table())) == list(VERBS)
 
 
 @pytest.mark.full
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("verb", ON_S3)
+@pytest.mark.parametrize("verb", VERBS)
 def test_a_client_cut_off_at_any_put(s3: S3, tmp_path: Path, verb: str) -> None:
     with another_process() as elsewhere:
         assert list(S3Matrix(s3, tmp_path, elsewhere).rows(verb)) == golden(verb)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("verb", ["cleanup", "erase"])
+def test_a_client_cut_off_among_many_removals(s3: S3, tmp_path: Path, verb: str) -> None:
+    matrix = S3Matrix(s3, tmp_path, write_elsewhere)
+    with removing(8):
+        before, after, sent = matrix.whole(verb)
+        for at in [one for one in sent if one.method == "DELETE"][::4]:
+            for arrives in ARRIVES:
+                found = matrix.cut(verb, at, before, after, arrives=arrives)
+                assert found.startswith("same ("), found

@@ -92,19 +92,25 @@ def _cleaned(store: Store) -> None:
 
 
 def _erased(store: Store) -> None:
-    """The next erasure leaves no byte of what was deleted, in whatever file."""
+    """The next erasure leaves no byte of what was deleted, in whatever file, and no index less."""
     with _abandoned():
         assert not _erase(store).failed
     found = find_traces(open_store(store.root.uri), "Person", ERASED)
     assert found, found.traces
+    _assert_covered(open_line(store, MAIN), PERSON)
 
 
 def _tended(store: Store) -> None:
     """Every row is covered when the same is done again."""
     line = open_line(store, MAIN)
     ensure_indices(line)
-    for entry in line.refresh().state.tables.values():
-        table = open_table(store, entry.location, entry.lance_version)
+    _assert_covered(line, *line.refresh().state.tables)
+
+
+def _assert_covered(line: Line, *keys: str) -> None:
+    for key in keys:
+        entry = line.refresh().state.tables[key]
+        table = open_table(line.store, entry.location, entry.lance_version)
         present = {one.fragment_id for one in table.dataset.get_fragments()}
         assert present <= covered(table).get("id", frozenset())
 
