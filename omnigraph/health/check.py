@@ -14,6 +14,7 @@ from omnigraph.history.schemas import Contract
 from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.storage import layout
 from omnigraph.storage.arrow import table_key
+from omnigraph.storage.failures import unpanicked
 from omnigraph.storage.head import unremembering
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_table
@@ -139,10 +140,11 @@ def _of_type(run: _Run, judge: Judge, one: Node | Edge) -> Iterator[Finding]:
             judge.ids[one.name] = run.ids[version]
         return
     try:
-        yield from judge.of_type(one)
-        if entry is not None and version is not None:
-            if not run.whole.lost_indexes(version):  # else named already
+        with unpanicked():
+            yield from judge.of_type(one)
+            if version is not None and not run.whole.lost_indexes(version):  # else named already
                 yield from check_indexes(open_table(run.store, *version), key)
+        if version is not None:
             run.ids |= {version: judge.ids[one.name]} if one.name in judge.ids else {}
     except (OmnigraphError, OSError, ValueError, RuntimeError) as error:
         yield from _unreadable(run, key, version, error)

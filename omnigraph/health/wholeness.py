@@ -10,7 +10,7 @@ from typing import Literal
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.storage.deletions import deleted_offsets
-from omnigraph.storage.failures import AbsentError
+from omnigraph.storage.failures import AbsentError, unpanicked
 from omnigraph.storage.physical import open_file, stored_batches
 from omnigraph.storage.store import Store, version_names
 from omnigraph.storage.table import deletion_files, open_table
@@ -86,15 +86,16 @@ class Wholeness:
             yield f"{location}/_versions/d{number}.manifest", _MISSING
             return
         try:
-            files = self._files[version] = version_files(self.store, location, number)
+            with unpanicked():
+                files = self._files[version] = version_files(self.store, location, number)
+                if self.opened:
+                    self._read_deletions(location, number, listed)
         except AbsentError:
             yield f"{location}/_versions/d{number}.manifest", _MISSING
             return
         except (OmnigraphError, OSError, ValueError, RuntimeError):
             yield f"{location}/_versions/d{number}.manifest", "the version cannot be read"
             return
-        if self.opened:
-            self._read_deletions(location, number, listed)
         yield from (fault for name in files.all for fault in self._file(name, listed))
 
     def _read_deletions(self, location: str, number: int, listed: dict[str, int]) -> None:

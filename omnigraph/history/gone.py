@@ -11,7 +11,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from omnigraph.errors import OmnigraphError, StorageError
-from omnigraph.storage.failures import storage_failure
+from omnigraph.storage.failures import storage_failure, unpanicked
 from omnigraph.storage.store import version_names
 
 from .retention.condemned import reclaimed
@@ -24,7 +24,8 @@ Given = TypeVar("Given")
 def told_when_gone(shown: Snapshot) -> Iterator[None]:
     """Let a read that failed because a cleanup took its files end in `HistoryReclaimed`."""
     try:
-        yield
+        with unpanicked():
+            yield
     except (pa.ArrowException, OSError, StorageError) as error:
         if is_reclaimed(shown):
             raise reclaimed(shown.commit_id) from error

@@ -27,6 +27,19 @@ class AbsentError(StorageError, FileNotFoundError):
     hint = "look whether the place is spelled right, or whether cleanup took it"
 
 
+class DamagedError(StorageError, OSError):
+    """Files of a table that are missing, or that are not what was written.
+
+    >>> isinstance(DamagedError("a file is missing"), OSError), DamagedError("a file").effect
+    (True, 'none')
+    """
+
+    code = "StorageError"
+    kind = "permanent"
+    effect = "none"
+    hint = "`omnigraph check` names the files; restore them from a copy"
+
+
 _KINDS: Kinds = {
     FileExistsError: "precondition",
     FileNotFoundError: "not_found",
@@ -86,11 +99,27 @@ def reported(effect: Effect, kinds: Kinds | None = None) -> Iterator[None]:
     """
     caught = (OSError, *(kinds or ()))
     try:
-        yield
+        with unpanicked(effect):
+            yield
     except caught as error:
         # An object store's exception holds a dump of the request, which no log should have.
         cause = error if isinstance(error, OSError) and error.errno is not None else None
         raise storage_failure(error, effect=effect, kinds=kinds) from cause
+
+
+@contextmanager
+def unpanicked(effect: Effect = "none") -> Iterator[None]:
+    """Raise a panic of Lance in the block as `DamagedError`; all else passes.
+
+    Lance panics on some damaged files. That is no `Exception`, so that nobody would catch it.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # Rust's; it can be imported from nowhere
+            raise
+        reason = f"what is stored cannot be understood: {_reason(error)}"
+        raise DamagedError(reason, effect=effect) from error
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from omnigraph.values import sha256_hex
 
 from .blobs import is_blob, row_schema
-from .failures import reported, storage_failure
+from .failures import reported, storage_failure, unpanicked
 from .lost_index import FAILURES, ask, ask_batches
 from .scan import ROW_ADDRESS, ROW_ID
 from .substrait import constants
@@ -59,7 +59,8 @@ def read(
 def read_indexed(table: Table, columns: Sequence[str], where: pc.Expression) -> pa.Table:
     """The rows that pass a filter, with their row ids; an index that cannot be read is an error."""
     try:
-        found: pa.Table = _scanner(table, columns, where, True, True).to_table()
+        with unpanicked():
+            found: pa.Table = _scanner(table, columns, where, True, True).to_table()
     except FAILURES as error:
         raise storage_failure(error, effect="none") from error
     return found

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from omnigraph.errors import IndexUnreadable, StorageError
 
-from .failures import storage_failure
+from .failures import storage_failure, unpanicked
 from .layout import WORDS
 from .store import Store
 from .table import Table
@@ -31,12 +31,14 @@ def ask(table: Table, where: object, scan: Callable[[bool], Result]) -> Result:
     `where` is the filter of the scan: without one no index is asked.
     """
     try:
-        return scan(True)
+        with unpanicked():
+            return scan(True)
     except FAILURES as error:
         if where is None or not segments_of(table):
             raise _failure(error) from error
     try:
-        found = scan(False)
+        with unpanicked():
+            found = scan(False)
     except FAILURES as error:
         raise _failure(error) from error
     tell(table)
@@ -57,7 +59,8 @@ def ask_batches(
         return
     yield first
     try:
-        yield from rest
+        with unpanicked():
+            yield from rest
     except FAILURES as error:
         raise _failure(error) from error
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .failures import storage_failure
+from .failures import reported
 from .lost_index import ask, ask_batches
 from .table import Table
 
@@ -124,12 +124,10 @@ def _fetch(table: Table, wanted: Ids, columns: Sequence[str]) -> pa.Table:
         return empty.append(pa.field(ROW_ID, pa.uint64())).empty_table()
     if len(wanted) > _SMALL and len(wanted) * _DENSE > count(table):
         return scan(table, columns, row_ids=True)
-    try:
+    with reported("none"):
         found: pa.Table = table.dataset._take_rows(
             pa.array(wanted.view(np.uint64)), columns=[*columns, ROW_ID]
         )
-    except OSError as error:
-        raise storage_failure(error, effect="none") from error
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import lance
 
 from .effects import Effects
-from .failures import AbsentError, storage_failure
+from .failures import AbsentError, storage_failure, unpanicked
 from .objects import Objects, open_objects, sync_names
 from .root import Root, parse_root
 from .substrait import mend_filters
@@ -116,16 +116,21 @@ class Store:
         seen: str | None = None
         while True:
             try:
-                return lance.dataset(self.root.at(location), storage_options=self.options, **how)
+                with unpanicked():
+                    found = lance.dataset(
+                        self.root.at(location), storage_options=self.options, **how
+                    )
+                    _ = found.schema  # now: a damaged one makes Lance panic
+                return found
             except (OSError, ValueError) as error:
                 # Lance says the same to an absent table and to a store that gives no answer.
-                found = self._listed(location, how.get("version"))
-                if not found:
+                names = self._listed(location, how.get("version"))
+                if not names:
                     raise AbsentError(f"{location} is not there") from error
                 # It lists, then reads: what was newest may be replaced and cleaned up in between.
-                if how or min(found) == seen:
+                if how or min(names) == seen:
                     raise storage_failure(error, effect="none") from error
-                seen = min(found)
+                seen = min(names)
 
     def has(self, location: str, version: int) -> bool:
         """Whether a version of a dataset is there still, by a listing, whatever is held open."""

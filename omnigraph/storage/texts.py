@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from lance.dataset import Index
 
 from .ascii import cut_plain
+from .failures import unpanicked
 from .fragments import read_fragments
 from .layout import WORDS
 from .lost_index import FAILURES, tell
@@ -140,8 +141,9 @@ def read_words(store: Store, table: Table, segment: Segment) -> pa.Table | None:
 
     path = store.root.at(words_file(table, segment.uuid))
     try:
-        reader = LanceFileReader(path, storage_options=store.options)
-        return reader.read_all().to_table()
+        with unpanicked():
+            reader = LanceFileReader(path, storage_options=store.options)
+            return reader.read_all().to_table()
     except (*FAILURES, ValueError):
         tell(table)
         return None
@@ -163,7 +165,8 @@ def candidates(table: Table, column: str, words: Sequence[str]) -> Ids | None:
         fast_search=True,
     )
     try:
-        found = scanner.to_table()
+        with unpanicked():
+            found = scanner.to_table()
     except FAILURES:
         tell(table)
         return None

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from .failures import unpanicked
 from .lost_index import FAILURES
 from .scan import Ids, row_id_array
 from .table import Table
@@ -110,7 +111,8 @@ def candidates(
         fast_search=True,
     )
     try:
-        found = scanner.to_table()
+        with unpanicked():
+            found = scanner.to_table()
     except FAILURES:
         return None
     about: Floats = found["_distance"].to_numpy().astype(np.float64)
