@@ -204,13 +204,16 @@ class Reading(Handle):
 
         With a path (.gz and .zst are packed) the file appears whole, and the number of entities is
         given; without one, the lines. A Date is the number of its day and a DateTime of its
-        millisecond since 1970; with `iso_dates` they are texts, which load back as well.
+        millisecond since 1970; with `iso_dates` they are texts, which load back as well. No cleanup
+        takes what a large export reads, from its first line to its last.
         """
+        from omnigraph.history.hold import while_held
         from omnigraph.ingest.export import export_lines
 
         there = self._elsewhere(branch, at)
         shown = there._newest()
-        lines = batches_until_gone(shown, export_lines(shown, types, iso_dates=iso_dates))
+        made = batches_until_gone(shown, export_lines(shown, types, iso_dates=iso_dates))
+        lines = while_held(there._line, shown, made)
         if path is None:
             return lines
         with operation("export", there.branch_name) as event:

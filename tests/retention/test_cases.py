@@ -10,6 +10,7 @@ import pytest
 import omnigraph
 from omnigraph.errors import Conflict, HistoryReclaimed
 from omnigraph.graph import Graph
+from omnigraph.history import hold
 from omnigraph.history.retention.report import Cleanup
 from tests.cli.conftest import Program
 from tests.cli.conftest import omnigraph as shell  # noqa: F401 - a fixture
@@ -94,6 +95,22 @@ def test_a_head_that_lost_a_file_stops_a_cleanup(graph: Graph) -> None:
         clean(again(graph))
     assert files(graph._store) == before
     assert len(again(graph).at("HEAD~1").query("match { $p: P } return { $p.k }")) == 1
+
+
+def test_a_large_export_is_held_to_its_end(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph.load({"P": [{"k": "a"}], "Q": [{"k": "of old"}]}, mode="append")
+    for held in (False, True):
+        monkeypatch.setattr(hold, "LONG", 1 if held else 100)
+        lines = again(graph).export()
+        assert next(lines)
+        graph.load({"P": [{"k": "a"}], "Q": [{"k": "of new"}]}, mode="overwrite")
+        clean(graph)
+        if held:
+            assert len(list(lines)) == 1
+            assert not list(Path(graph.uri, "__recovery").glob("*.json"))
+        else:
+            with pytest.raises(HistoryReclaimed):
+                list(lines)
 
 
 def test_a_table_that_cannot_be_cleaned_is_told_and_the_others_are(
