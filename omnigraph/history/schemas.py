@@ -120,9 +120,27 @@ def schemas_agree(one: Contract, other: Contract) -> bool:
     return same and one.ir.domain == other.ir.domain
 
 
-def schemas_differ(source: str, target: str) -> SchemaMismatch:
-    """The refusal of two branches whose schemas do not agree, with the way forward."""
-    return SchemaMismatch(source=source, target=target)
+BRING_OVER = (
+    "make a new branch of '{target}', and bring over what '{source}' has:"
+    " omnigraph export, then load --mode merge"
+)
+
+
+def schemas_differ(source: str, target: str, *, alike: bool = False) -> SchemaMismatch:
+    """The refusal of two branches whose schemas do not agree, with the way forward.
+
+    Schemas that are `alike` say the same, and count their properties differently: what was changed
+    on both came in another order, and no further change helps.
+    """
+    if not alike:
+        return SchemaMismatch(source=source, target=target)
+    return SchemaMismatch(
+        f"the schemas of branches '{source}' and '{target}' say the same, but came to it by"
+        " other changes or in another order",
+        source=source,
+        target=target,
+        hint=BRING_OVER.format(source=source, target=target),
+    )
 
 
 def _lost(store: Store, what: str, kind: StorageKind) -> StorageError:

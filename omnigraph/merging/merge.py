@@ -9,6 +9,7 @@ from typing import Any
 
 from omnigraph.errors import (
     EntityConflict,
+    HistoryReclaimed,
     InputError,
     InternalError,
     MergeConflict,
@@ -19,7 +20,7 @@ from omnigraph.history.bases import Frame, Outcome, capture
 from omnigraph.history.commit import Commit
 from omnigraph.history.line import Line
 from omnigraph.history.plan import Signature
-from omnigraph.history.schemas import schemas_agree, schemas_differ
+from omnigraph.history.schemas import BRING_OVER, schemas_agree, schemas_differ
 from omnigraph.rules.delta import Delta
 
 from .edges import Parallel
@@ -79,7 +80,8 @@ def open_merge(source: Line, target: Line, if_commit: str | None = None) -> Fram
     if frame.outcome == "already_up_to_date":
         return frame
     if not schemas_agree(frame.theirs.schema, frame.ours.schema):
-        raise schemas_differ(source.name, target.name)
+        alike = frame.theirs.schema.ir.catalog == frame.ours.schema.ir.catalog
+        raise schemas_differ(source.name, target.name, alike=alike)
     return frame
 
 
@@ -96,6 +98,9 @@ def merge(source: Line, target: Line, asked: Request) -> Merged:
         except ReadSetConflict:
             if attempt + 1 == ATTEMPTS or not only_tended(frame):
                 raise
+        except HistoryReclaimed as error:  # of what both have in common, or of one of them
+            error.hint = BRING_OVER.format(source=source.name, target=target.name)
+            raise
     raise InternalError("unreachable")
 
 

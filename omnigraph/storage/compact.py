@@ -7,13 +7,14 @@ single inserts would stay large.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from lance import FragmentMetadata, LanceOperation
 
 from omnigraph import ids
 
+from .fields import columns_of
 from .sizes import FRAGMENT_ROWS
 from .store import Store
 from .table import Staged, Table, data_files, field_digest, mark_of
@@ -30,9 +31,12 @@ def stage_rewrite(
     target_rows: int | None = None,
     at_most: int | None = None,
     deletions: float = 0.0,
+    also: Collection[int] = (),
 ) -> Staged | None:
     """Small fragments put together, content unchanged; None when there is nothing to do."""
-    tasks = plan_rewrite(table, target_rows=target_rows, at_most=at_most, deletions=deletions)
+    tasks = plan_rewrite(
+        table, target_rows=target_rows, at_most=at_most, deletions=deletions, also=also
+    )
     return rewritten(table, [run_task(store, table, one) for one in tasks]) if tasks else None
 
 
@@ -48,19 +52,25 @@ def plan_rewrite(
     target_rows: int | None = None,
     at_most: int | None = None,
     deletions: float = 0.0,
+    also: Collection[int] = (),
 ) -> list[str]:
     """The tasks that put small fragments together, none when there is nothing to do.
 
     With `at_most` only so many neighbours go in, wherever they are: a smaller change is less often
     in the way of others, and chance finds a place that nobody changes just now. A fragment of which
-    more than the share `deletions` is deleted is written anew even alone.
+    more than the share `deletions` is deleted is written anew even alone, and so are those whose
+    numbers are in `also`.
     """
     enough = TARGET if target_rows is None else target_rows
+
+    def due(one: Any) -> bool:
+        return _holes(one) > deletions or one.fragment_id in also
+
     runs = [
         part
-        for run in _runs(table, enough, deletions)
+        for run in _runs(table, enough, due)
         for part in _parts(run, enough)
-        if len(part) > 1 or _holes(part[0]) > deletions
+        if len(part) > 1 or due(part[0])
     ]
     if runs and at_most is not None:
         runs = [_some(runs[int(ids.random_fraction() * len(runs))], at_most)]
@@ -103,15 +113,15 @@ def rewritten(table: Table, results: Sequence[str]) -> Staged:
     return Staged(table.location, operation, field_digest(table), touched, 0, files)
 
 
-def _runs(table: Table, target_rows: int, deletions: float) -> list[list[Any]]:
-    """Neighbours that are small or have holes.
+def _runs(table: Table, target_rows: int, due: Callable[[Any], bool]) -> list[list[Any]]:
+    """Neighbours that are small or due anyway.
 
     Lance's own plan keeps apart what other segments of BTREE indexes cover: a table that was
     indexed often would stay as it is.
     """
     runs: list[list[Any]] = [[]]
     for one in table.dataset.get_fragments():
-        if one.physical_rows < target_rows or _holes(one) > deletions:
+        if one.physical_rows < target_rows or due(one):
             runs[-1].append(one)
         elif runs[-1]:
             runs.append([])
@@ -136,6 +146,16 @@ def held_fragments(table: Table) -> frozenset[int]:
     every = (one for one in table.dataset.describe_indices() if one.index_type != "BTree")
     return frozenset(
         number for one in every for part in one.segments for number in part.fragment_ids
+    )
+
+
+def fragments_with_dropped(table: Table) -> frozenset[int]:
+    """The fragments whose files hold values of columns that the table does not have any more."""
+    known = {number for one in columns_of(table.dataset.lance_schema) for number in one.ids}
+    return frozenset(
+        one.fragment_id
+        for one in table.dataset.get_fragments()
+        if any(number not in known for file in one.metadata.files for number in file.fields)
     )
 
 

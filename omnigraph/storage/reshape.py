@@ -15,6 +15,7 @@ import pyarrow as pa
 from lance import FragmentMetadata, LanceOperation
 
 from .blobs import is_blob
+from .failures import DamagedError
 from .fields import Column, columns_of, new_column, schema_of
 from .store import Store
 from .table import Staged, Table, commit, data_files, field_digest
@@ -121,12 +122,20 @@ def _fill(table: Table, filled: list[_Fresh], fragment: Any) -> Any:
 
     names = [one.passing for one in filled]
     sources = [one.wanted.source for one in filled if one.wanted.source is not None]
-    metadata, schema = fragment.merge_columns(values, columns=sources or ["id"], batch_size=_ROWS)
+    metadata, schema = _merged(table, fragment, values, sources or ["id"])
     given = {one.name: one.ids for one in columns_of(schema)}
     ours = {old: new for one in filled for old, new in _both(given[one.passing], one.column.ids)}
     facts = metadata.to_json()
     facts["files"][-1]["fields"] = [ours[number] for number in facts["files"][-1]["fields"]]
     return FragmentMetadata.from_json(json.dumps(facts))
+
+
+def _merged(table: Table, fragment: Any, values: Any, columns: list[str]) -> Any:
+    try:
+        return fragment.merge_columns(values, columns=columns, batch_size=_ROWS)
+    except TypeError as error:
+        # Lance reads a few rows to see what comes of them, and says this of whatever goes wrong.
+        raise DamagedError(f"{table.location} cannot be read: {error.__context__}") from error
 
 
 def _both(given: list[int], ours: list[int]) -> Any:

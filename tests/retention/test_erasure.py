@@ -83,6 +83,23 @@ def test_a_deleted_person_is_gone_from_every_file(graph: Graph, tmp_path: Path) 
     assert not graph.check_absent("Person", "bob")
 
 
+def test_values_of_a_dropped_property_are_erased(graph: Graph, tmp_path: Path) -> None:
+    """Dropping it only hides them: the files were written with all columns together."""
+    graph.apply_schema(SCHEMA.replace("bio: String?  ", ""))
+    graph.cleanup(keep=1, grace=0, confirm=True)
+    held = [one for one in Path(tmp_path, "g").rglob("*") if one.is_file()]
+    assert [one for one in held if b"about bob" in one.read_bytes()]
+    foretold = graph.cleanup(keep=1, grace=0, erase=True)
+    assert foretold.bytes_removed > 0
+    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    held = [one for one in Path(tmp_path, "g").rglob("*") if one.is_file()]
+    assert not [one for one in held if b"about bob" in one.read_bytes()]
+    assert names(omnigraph.open(tmp_path / "g")) == sorted([WHO, "bob", "cy", "di"])
+    files = {one.name for one in held if one.suffix == ".lance"}
+    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    assert {one.name for one in Path(tmp_path, "g").rglob("data/*.lance")} & files
+
+
 def test_traces_elsewhere_are_named(graph: Graph, tmp_path: Path) -> None:
     delete(graph)
     graph.cleanup(keep=1, grace=0, erase=True, confirm=True)

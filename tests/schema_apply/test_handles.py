@@ -1,15 +1,20 @@
 """Handles, prepared queries, transactions and caches that were there before see the new schema."""
 
+from pathlib import Path
+
 import pytest
 
 import omnigraph
 from omnigraph.errors import (
     ClientError,
+    HistoryReclaimed,
     OmnigraphError,
     PreconditionFailed,
     ReadOnlyError,
     ReadSetConflict,
+    SchemaMismatch,
     SchemaUnsupported,
+    StorageError,
     TypeCheckError,
     UsageError,
 )
@@ -119,6 +124,40 @@ def test_branches_have_schemas_of_their_own() -> None:
         assert graph.schema.ir == dev.schema.ir
         assert sorted(rows_of(graph)["node:B"]) == ["a", "b", "main"]
         assert sorted(rows_of(dev)["node:B"]) == ["a", "b", "dev"]
+
+
+def test_branches_that_cannot_be_merged_any_more_are_told_a_way() -> None:
+    one, both = BEFORE.replace("n: I32?", "n: I32?  x: I32?"), "n: I32?  x: I32?  y: I32?"
+    other, end = BEFORE.replace("n: I32?", "n: I32?  y: I32?"), BEFORE.replace("n: I32?", both)
+    with new_graph(BEFORE, DATA) as graph:
+        dev = graph.branches.create("dev")
+        for there, texts in ((graph, (one, end)), (dev, (other, end))):
+            for text in texts:
+                there.apply_schema(text)
+        with pytest.raises(SchemaMismatch, match="say the same") as told:
+            graph.merge("dev")
+        assert "a new branch of 'main'" in (told.value.hint or "")
+    with new_graph(BEFORE, DATA) as graph:
+        dev = graph.branches.create("dev")
+        for there, k in ((graph, "main"), (dev, "dev")):
+            there.insert("A", {"k": k})
+            there.apply_schema(BEFORE.replace("  n: I32?", ""), allow_data_loss=True)
+        with pytest.raises(HistoryReclaimed, match="with its history") as gone:
+            graph.merge("dev")
+        assert "load --mode merge" in (gone.value.hint or "")
+        graph.branches.create("dev2").load(b"".join(dev.export()), mode="merge")
+        graph.merge("dev2")
+        assert sorted(rows_of(graph)["node:A"]) == ["a", "b", "dev", "main"]
+
+
+def test_a_table_that_lost_a_file_is_told_as_such() -> None:
+    with new_graph(BEFORE, DATA) as graph:
+        for one in Path(graph.uri).glob("nodes/*/data/*.lance"):
+            one.unlink()
+        with pytest.raises(StorageError, match=r"cannot be read|missing") as told:
+            graph.apply_schema(BEFORE.replace("n: I32?", "n: I64?"))
+        assert "omnigraph check" in (told.value.hint or "")
+        assert graph.schema.source == BEFORE
 
 
 def _answers(graph: Graph, queries: list[str]) -> list[object]:

@@ -1,6 +1,7 @@
-"""Writes anew what still holds deleted rows, so that a cleanup can remove the old files.
+"""Writes anew what still holds deleted rows or dropped columns, so that their files can go.
 
-A deleted row is only marked: its data file and the indexes keep it. Content does not change; the
+A deleted row is only marked: its data file and the indexes keep it; a dropped column is only not
+named any more. Content does not change; the
 rewrite is published as maintenance, and re-planned when it loses to a writer.
 """
 
@@ -11,7 +12,7 @@ from omnigraph.history.line import Line
 from omnigraph.history.plan import PublishPlan, Signature, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.history.upkeep import in_smaller_bites
-from omnigraph.storage.compact import stage_rewrite
+from omnigraph.storage.compact import fragments_with_dropped, stage_rewrite
 from omnigraph.storage.index import kinds_of, stage_indexes
 from omnigraph.storage.store import Store
 
@@ -22,7 +23,7 @@ ACTOR = "omnigraph:maintenance"
 
 
 def rewrite_deleted(store: Store) -> int:
-    """Rewrite, on every branch, what holds deleted rows, and build its indexes anew.
+    """Rewrite, on every branch, what holds what was deleted, and build its indexes anew.
 
     Gives how many commits that took. A tag is never rewritten: delete it, or what it names stays.
     """
@@ -41,8 +42,9 @@ def _rewrite(line: Line) -> bool:
         found: dict[str, Staged] = {}
         for key in sorted(txn.base.state.tables):
             table = txn.table(key)
-            if any(one.metadata.deletion_file for one in table.dataset.get_fragments()):
-                staged = stage_rewrite(txn.store, table, at_most=limit)
+            dropped = fragments_with_dropped(table)
+            if dropped or any(one.metadata.deletion_file for one in table.dataset.get_fragments()):
+                staged = stage_rewrite(txn.store, table, at_most=limit, also=dropped)
                 found |= {key: staged} if staged is not None else {}
         return PublishPlan("optimize", found, maintenance=True) if found else None
 

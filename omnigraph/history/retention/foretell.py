@@ -1,4 +1,4 @@
-"""What an erasure would remove beyond a cleanup: what holds deleted rows now, and all indexes.
+"""What an erasure would remove beyond a cleanup: what holds deleted rows or columns, and indexes.
 
 Reads, and counts; it writes nothing. What tags, merge bases and plain tools need is left out, since
 a rewrite does not touch it.
@@ -10,7 +10,7 @@ from omnigraph.history.commit import TableEntry
 from omnigraph.history.log import Log
 from omnigraph.history.state import State
 from omnigraph.storage import layout
-from omnigraph.storage.compact import plan_rewrite, task_files
+from omnigraph.storage.compact import fragments_with_dropped, plan_rewrite, task_files
 from omnigraph.storage.store import version_names
 from omnigraph.storage.table import open_table
 
@@ -59,8 +59,9 @@ def _rewritten(marking: Marking, entry: TableEntry, gone: Live, stays: Live) -> 
     table = open_table(marking.store, *key)
     holes = [one.metadata.deletion_file for one in table.dataset.get_fragments()]
     deleted: int = sum(one.num_deleted_rows for one in holes if one is not None)
-    data = {name for one in plan_rewrite(table) for name in task_files(table, one)}
-    old = data if deleted else set()
+    dropped = fragments_with_dropped(table)
+    plan = plan_rewrite(table, also=dropped) if deleted or dropped else []
+    old = {name for one in plan for name in task_files(table, one)}
     if old or files.places:
         gone.names |= {*version_names(*key), *old, *(files.deletions if old else ())}
         gone.places |= {*files.places, *(name.rpartition(".")[0] for name in old)}
