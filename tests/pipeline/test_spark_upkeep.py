@@ -111,6 +111,18 @@ def test_both_engines_leave_the_same(spark: Any, tmp_path: Path, seed: int) -> N
 
 
 @pytest.mark.full
+def test_both_engines_build_the_same_indexes(spark: Any, tmp_path: Path) -> None:
+    here, there = twins(tmp_path, 0)
+    local = here.ensure_indices(engine="local")
+    done = there.ensure_indices(engine="spark", spark=spark)
+    assert local.indexes == done.indexes
+    assert done.indexes.keys() == {"edge:E", "node:Doc", "node:P"}
+    assert coverage(here) == coverage(there)
+    assert content(here) == content(there)
+    assert not there.ensure_indices(engine="spark", spark=spark)
+
+
+@pytest.mark.full
 def test_large_indexes_are_built_in_parts(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
