@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _ADVICE = "give --keep N, --older-than D, or both; --keep 10 is a good start"
 _SPAN = "D"
+_FEW = 5  # holders of history that are named
 
 
 @click.command()
@@ -108,6 +109,9 @@ def _notes(done: "Cleanup", how: dict[str, Any]) -> Iterator[str]:
             f"nothing is old enough: {done.spared_bytes:,} bytes were in use within the grace of"
             f" {grace}, and somebody may still read them; --grace 0s spares nothing"
         )
+    if done.held_by:
+        shown = ", ".join(done.held_by[:_FEW]) + (", …" if len(done.held_by) > _FEW else "")
+        yield f"what these name stays, too: {shown}"
     if done.deleted_rows is not None:
         yield _erasure(done.deleted_rows, how)
     if done.engine != "local":

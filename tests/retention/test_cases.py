@@ -97,6 +97,15 @@ def test_a_head_that_lost_a_file_stops_a_cleanup(graph: Graph) -> None:
     assert len(again(graph).at("HEAD~1").query("match { $p: P } return { $p.k }")) == 1
 
 
+def test_a_report_names_what_holds_history_back(graph: Graph) -> None:
+    write(graph, 2)
+    graph.tag("v1")
+    with graph.hold():
+        assert graph.cleanup(keep=1).held_by == ("a reader on main", "tag 'v1'")
+    graph.untag("v1")
+    assert clean(graph).held_by == ()
+
+
 def test_a_large_export_is_held_to_its_end(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     graph.load({"P": [{"k": "a"}], "Q": [{"k": "of old"}]}, mode="append")
     for held in (False, True):
@@ -254,7 +263,7 @@ def test_the_report_has_these_members(graph: Graph, shell: Program) -> None:  # 
     assert told.keys() == {
         *("uri", "keep_versions", "older_than_secs", "preview", "datasets", "bytes_removed"),
         *("old_versions_removed", "unreferenced_paths", "unreferenced_bytes", "orphans"),
-        *("commits_kept", "spared_bytes", "deleted_rows", "engine"),
+        *("commits_kept", "spared_bytes", "deleted_rows", "held_by", "engine"),
     }
     row = {"type_key", "old_versions_removed", "bytes_removed", "error"}
     assert all(one.keys() == row for one in told["datasets"])

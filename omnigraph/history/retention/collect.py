@@ -124,6 +124,7 @@ class _Judged:
     unreferenced_bytes: int
     orphans: tuple[str, ...]
     kept: int
+    held_by: tuple[str, ...] = ()
 
     def report(self, done: Cleanup) -> Cleanup:
         return replace(
@@ -132,6 +133,7 @@ class _Judged:
             unreferenced_bytes=self.unreferenced_bytes,
             orphans=self.orphans,
             commits_kept=self.kept,
+            held_by=self.held_by,
         )
 
 
@@ -143,7 +145,8 @@ def _judged(marking: Marking, protected: Protected) -> _Judged:
     if not marking.policy.purge_dropped:
         names = sorted({*names} - {*dropped})
     size = sum(map(survey.size, dropped))
-    return _Judged(names, paths, size, orphans(marking, names), len(marking.kept))
+    held_by = tuple(sorted(marking.holders))
+    return _Judged(names, paths, size, orphans(marking, names), len(marking.kept), held_by)
 
 
 def _old_states(marking: Marking) -> list[str]:

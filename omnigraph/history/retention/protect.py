@@ -21,6 +21,7 @@ from omnigraph.storage import layout
 
 from .roots import Marking
 
+_NAMES = {READ: "a reader"}
 _GRAIN = timedelta(seconds=2)  # more than any store rounds its times to
 
 
@@ -45,6 +46,9 @@ def mark_intents(marking: Marking) -> Protected:
     for pending in intents.listing(store).pending:
         intent = pending.intent
         _protect(marking, intent)
+        marking.holders[f"{_NAMES.get(intent.operation, intent.operation)} on {intent.branch}"] = (
+            None
+        )
         confirmed = intents.confirmation(store, intent)
         if confirmed is not None:
             _protect_staged(marking, confirmed)

@@ -39,7 +39,8 @@ class Cleanup:
     `unreferenced_bytes` stay unless they were asked for. `orphans` are directories of branches and
     tags that were never named. `spared_bytes` would have gone without the grace, told when nothing
     else goes. `deleted_rows` are those that an erasure would write away, told by its preview.
-    `engine` says who did the work.
+    `held_by` are the tags and the operations under way that keep what they name. `engine` says who
+    did the work.
     """
 
     preview: bool
@@ -51,6 +52,7 @@ class Cleanup:
     orphans: tuple[str, ...] = ()
     spared_bytes: int = 0
     deleted_rows: int | None = None
+    held_by: tuple[str, ...] = ()
 
     @property
     def bytes_removed(self) -> int:
@@ -85,6 +87,7 @@ class Cleanup:
             "commits_kept": self.commits_kept,
             "spared_bytes": self.spared_bytes,
             "deleted_rows": self.deleted_rows,
+            "held_by": list(self.held_by),
             "engine": self.engine,
         }
 

@@ -39,6 +39,7 @@ class Marking:
     `versions` are the files of table versions, which never change: a second look opens new ones
     only, and `whole` are those of which no file is missing. `keys` are the types of directories,
     `kept` the commits that stay readable, `tables` the directories of which something stays,
+    `holders` the tags and operations that keep something beside branches, in words;
     `read` tells what a table version consists of.
     """
 
@@ -52,6 +53,7 @@ class Marking:
     tables: set[str] = field(default_factory=set)
     read: Reader = version_files
     whole: set[tuple[str, int]] = field(default_factory=set)
+    holders: dict[str, None] = field(default_factory=dict)
     _listed: dict[str, dict[str, Found]] = field(default_factory=dict)
 
     def again(self, policy: Policy | None = None) -> "Marking":
@@ -132,6 +134,8 @@ def mark_heads(marking: Marking) -> None:
         marking.kept.add(opened.state.head.commit_id)
         if ref.place == layout.REFS:
             logs.append((opened.state, _retained(marking, opened)))
+        else:
+            marking.holders[f"tag '{ref.name}'"] = None
     for log, base in merge_bases(logs):
         _keep(marking, log, [base])
 
