@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from . import show
+from . import exits, show
 from .address import address, direct_only, store_option, tell_target, uri_argument
 from .engines import chosen, engine_options
 from .options import settings, shared_options
@@ -39,18 +39,29 @@ def optimize(
     if settings().json:
         rows = [one.to_json() for one in done.datasets]
         show.document({"uri": root.uri, "engine": done.engine, "datasets": rows})
+        _exit(done)
         return
     for one in done.datasets:
         show.result(_line(one))
         for name, reason in one.pending_indexes:
             show.note(f"{one.type_key}: the index of {name} is pending: {reason}")
-    if not done:
+    if not done and not done.damaged:
         show.note("there was nothing to do")
     elif done.engine != "local":
         show.note(f"done on {done.engine}")
+    _exit(done)
+
+
+def _exit(done: Any) -> None:
+    """A table that is damaged is a failure, whatever was done to the others."""
+    if done.damaged:
+        show.note("`omnigraph check` names the files that are missing or damaged")
+        raise click.exceptions.Exit(exits.FAILED)
 
 
 def _line(one: Any) -> str:
+    if one.error is not None:
+        return f"{one.type_key}: {one.error}"
     if not one.committed:
         return f"{one.type_key}: nothing to do"
     if not one.fragments_removed:

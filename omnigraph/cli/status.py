@@ -35,6 +35,9 @@ def status(uri: str | None, store: str | None, branch: str) -> None:
 def _show(found: "Status") -> None:
     show.result(f"branch {found.branch} at {found.commit_id}")
     for one in found.datasets:
+        if one.error is not None:
+            show.result(f"  {one.type_key}: {show.count(one.rows, 'row')}; {one.error}")
+            continue
         parts = [show.count(one.rows, "row"), show.count(one.fragments, "fragment")]
         parts += [f"{one.unindexed_rows} without an index", show.count(one.versions, "version")]
         show.result(f"  {one.type_key}: {', '.join(parts)}, {one.bytes:,} bytes")

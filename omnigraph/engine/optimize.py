@@ -12,16 +12,17 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from omnigraph.errors import NotFound
+from omnigraph.errors import NotFound, ServerError, StorageError
 from omnigraph.history.commit import Commit, TableEntry
 from omnigraph.history.line import Line
+from omnigraph.history.missing import damaged
 from omnigraph.history.plan import PublishPlan, SameVersion, Signature, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.history.schemas import read_schema
 from omnigraph.history.upkeep import FIRST, in_smaller_bites
 from omnigraph.rules.check import type_named
 from omnigraph.storage.compact import plan_rewrite, rewritten, stage_rewrite, task_bytes
-from omnigraph.storage.failures import reported
+from omnigraph.storage.failures import DamagedError, reported
 from omnigraph.storage.fragments import bytes_of, fragment_ids
 from omnigraph.storage.hands import Hands, Here
 from omnigraph.storage.index import covered
@@ -34,7 +35,7 @@ _DELETED = 0.1  # the share of deleted rows from which a fragment is written ane
 
 @dataclass(frozen=True, slots=True)
 class TableUpkeep:
-    """What became of one table. `skipped` says why it was left alone.
+    """What became of one table. `skipped` says why it was left alone, `error` why it had to be.
 
     `version` is the one that was published last, and the bytes are those of its data files.
     """
@@ -51,6 +52,7 @@ class TableUpkeep:
     bytes_after: int = 0
     version_before: int = 0
     version_after: int = 0
+    error: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The row as plain data."""
@@ -68,6 +70,7 @@ class TableUpkeep:
             ],
             "bytes_before": self.bytes_before,
             "bytes_after": self.bytes_after,
+            "error": self.error,
         }
 
 
@@ -88,7 +91,13 @@ class Optimized:
 
     def __repr__(self) -> str:
         done = [one.type_key for one in self.datasets if one.committed]
-        return f"<Optimized {', '.join(done) or 'nothing'} of {len(self.datasets)} tables>"
+        wrong = f", {len(self.damaged)} damaged" if self.damaged else ""
+        return f"<Optimized {', '.join(done) or 'nothing'} of {len(self.datasets)} tables{wrong}>"
+
+    @property
+    def damaged(self) -> tuple[TableUpkeep, ...]:
+        """The tables that could not be looked after; their `error` says why."""
+        return tuple(one for one in self.datasets if one.error is not None)
 
 
 @dataclass(slots=True)
@@ -106,6 +115,7 @@ class _Run:
     made: dict[str, _Made] = field(default_factory=dict)
     epoch: int = 0
     tries: int = 0
+    errors: dict[str, DamagedError] = field(default_factory=dict)
 
 
 def optimize(
@@ -114,17 +124,19 @@ def optimize(
     actor: str | None = None,
     hands: Hands | None = None,
 ) -> Optimized:
-    """Put small fragments together and cover all rows by indexes, in every table or in some."""
+    """Put small fragments together and cover all rows by indexes, in every table or in some.
+
+    A table that is damaged is left alone, and its row says why.
+    """
     hands = hands or Here()
     base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
     run = _Run(line, _chosen(base, types))
     run.epoch = base.base.state.head.gc_epoch
-    with reported("none"):
-        for key, version in _tended(base, run.keys, hands).items():
-            run.made[key] = _Made(base.base.state.tables[key], version)
+    for key, version in _whole_tended(run, base, hands).items():
+        run.made[key] = _Made(base.base.state.tables[key], version)
     signature = Signature(actor or MAINTENANCE)
     first = publish(line, in_smaller_bites(lambda txn, limit: _plan(run, txn, limit)), signature)
-    second = ensure_indices(line, signature, types=run.keys) if _was_beaten(run, first) else None
+    second = ensure_indices(line, signature, types=_whole(run)) if _was_beaten(run, first) else None
     commits = tuple(one for one in (first, second) if one is not None)
     rows = tuple(_row(run, base, key, commits) for key in run.keys)
     return Optimized(rows, commits, hands.name, max(0, run.tries - 1))
@@ -133,8 +145,16 @@ def optimize(
 def work_of(line: Line, types: Collection[str] | None = None) -> int:
     """About how many bytes an optimize would read now."""
     base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
-    tables = _filled(base, _chosen(base, types))
-    return sum(_bytes(table, columns_of(base, key)) for key, table in tables.items())
+    return sum(_work(base, key) for key in _chosen(base, types))
+
+
+def _work(txn: WriteTxn, key: str) -> int:
+    try:
+        with reported("none"):
+            tables = _filled(txn, [key])
+            return sum(_bytes(table, columns_of(txn, key)) for table in tables.values())
+    except StorageError:
+        return 0  # who works on it says why
 
 
 def _bytes(table: Table, columns: Mapping[str, str]) -> int:
@@ -159,6 +179,25 @@ def _filled(txn: WriteTxn, keys: Iterable[str]) -> dict[str, Table]:
     every = {key: txn.table(key) for key in keys}
     entries = txn.base.state.tables
     return {key: one for key, one in every.items() if entries[key].rows or fragment_ids(one)}
+
+
+def _whole(run: _Run) -> list[str]:
+    return [key for key in run.keys if key not in run.errors]
+
+
+def _whole_tended(run: _Run, txn: WriteTxn, hands: Hands) -> dict[str, int]:
+    """What becomes of the tables, without those that turn out to be damaged."""
+    entries = txn.base.state.tables
+    while True:
+        try:
+            with reported("none"):
+                return _tended(txn, _whole(run), hands)
+        except (ServerError, ValueError, RuntimeError):
+            left = {key: entries[key] for key in _whole(run)}
+            found = damaged(txn.store, left, deep=False) or damaged(txn.store, left, deep=True)
+            if not found:
+                raise
+            run.errors |= found
 
 
 def _tended(txn: WriteTxn, keys: Iterable[str], hands: Hands) -> dict[str, int]:
@@ -233,6 +272,10 @@ def _was_beaten(run: _Run, first: Commit | None) -> bool:
 
 
 def _row(run: _Run, base: WriteTxn, key: str, commits: Iterable[Commit]) -> TableUpkeep:
+    if key in run.errors:
+        seen = base.base.state.tables[key].version
+        told = run.errors[key].message
+        return TableUpkeep(key, version_before=seen, version_after=seen, error=told)
     landed = [one.tables[key] for one in commits if one.tables.get(key) is not None]
     one = type_named(read_schema(base.store, base.base.state.schema).ir.catalog, key)
     old, entry = base.table(key), base.base.state.tables[key]

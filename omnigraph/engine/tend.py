@@ -10,6 +10,7 @@ from itertools import islice
 
 from omnigraph.history.commit import Commit
 from omnigraph.history.line import Line
+from omnigraph.history.missing import told_when_missing
 from omnigraph.history.plan import PublishPlan, Signature, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.history.schemas import read_schema
@@ -38,7 +39,7 @@ def ensure_indices(
     """
     hands = hands or Here()
     base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
-    with reported("none"):
+    with told_when_missing(line.store, lambda: base.base.state.tables), reported("none"):
         made, began = _stage(base, {}, types, hands), base.base.state.head.gc_epoch
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:

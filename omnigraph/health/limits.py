@@ -60,6 +60,11 @@ def of_table(uri: str, key: str, rows: int, fragments: int, unindexed: int) -> I
         yield Warned("rows without an index", unindexed, UNINDEXED, command, key)
 
 
+def of_damage(uri: str, key: str, files: int) -> Iterator[Warned]:
+    """A warning about files of a table that are lost, or that cannot be read."""
+    yield Warned("missing or damaged files", files, 0, f"run `omnigraph check {uri}`", key)
+
+
 def of_log(uri: str, commits: int) -> Iterator[Warned]:
     """Warnings about the log of a branch."""
     if commits > COMMITS:

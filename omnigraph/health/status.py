@@ -8,14 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from omnigraph.errors import OmnigraphError
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.intent import listing
 from omnigraph.history.manifest import Opened
+from omnigraph.history.missing import missing
 from omnigraph.history.retention.live import Live
 from omnigraph.history.retention.survey import MANIFESTS, TABLES, kind_of, place_of
 from omnigraph.history.state import State
 from omnigraph.storage import layout
 from omnigraph.storage.cell import files_of
+from omnigraph.storage.failures import AbsentError, unpanicked
 from omnigraph.storage.objects import Found
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_table
@@ -23,13 +26,16 @@ from omnigraph.storage.transfer import version_files
 
 from .cached import cache_use
 from .heads import Head, read_heads
-from .limits import Warned, of_cache, of_log, of_store, of_table
+from .limits import Warned, of_cache, of_damage, of_log, of_store, of_table
 from .written import log_length, unindexed_rows
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetStatus:
-    """One table of a branch. `versions` and `bytes` count all that is kept of it."""
+    """One table of a branch. `versions` and `bytes` count all that is kept of it.
+
+    `error` says why nothing more can be told of a damaged one; `rows` is what the branch says.
+    """
 
     type_key: str
     rows: int
@@ -38,6 +44,7 @@ class DatasetStatus:
     unindexed_rows: int
     versions: int
     bytes: int
+    error: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The row as plain data."""
@@ -77,6 +84,8 @@ class Status:
 
 
 def _warnings(uri: str, one: DatasetStatus) -> Iterator[Warned]:
+    if one.error is not None:
+        return of_damage(uri, one.type_key, 1)
     return of_table(uri, one.type_key, one.rows, one.fragments, one.unindexed_rows)
 
 
@@ -119,17 +128,29 @@ def _datasets(store: Store, state: State, files: Mapping[str, Found]) -> Iterato
     for one in files.values():
         sizes[place_of(one.name)] = sizes.get(place_of(one.name), 0) + one.size
     for key, entry in sorted(state.tables.items()):
-        table = open_table(store, entry.location, entry.lance_version)
-        fragments = [one.metadata for one in table.dataset.get_fragments()]
-        yield DatasetStatus(
-            key,
-            entry.rows,
-            sum(one.num_deletions for one in fragments),
-            len(fragments),
-            unindexed_rows(store, state, key, table, fragments),
-            _versions(files, entry.location),
-            sizes.get(entry.location, 0),
-        )
+        inside, error = (0, 0, 0), _error(store, key, entry, files)
+        if error is None:
+            table = open_table(store, entry.location, entry.lance_version)
+            fragments = [one.metadata for one in table.dataset.get_fragments()]
+            deleted = sum(one.num_deletions for one in fragments)
+            left = unindexed_rows(store, state, key, table, fragments)
+            inside = deleted, len(fragments), left
+        kept = _versions(files, entry.location), sizes.get(entry.location, 0)
+        yield DatasetStatus(key, entry.rows, *inside, *kept, error)
+
+
+def _error(store: Store, key: str, entry: TableEntry, files: Mapping[str, Found]) -> str | None:
+    """Why a table cannot be looked at; a file that is missing tells as much."""
+    own = f"{entry.location}/_versions/d{entry.lance_version}.manifest"
+    try:
+        with unpanicked():
+            named = version_files(store, entry.location, entry.lance_version).all
+    except AbsentError:
+        return missing(store, key, [own]).message
+    except (OmnigraphError, OSError, ValueError, RuntimeError) as error:
+        return f"{own} cannot be read: {getattr(error, 'message', error)}"
+    lost = [name for name in named if name not in files]
+    return missing(store, key, lost).message if lost else None
 
 
 def _versions(files: Mapping[str, Found], place: str) -> int:
@@ -153,7 +174,12 @@ def _unreclaimed(store: Store, heads: Sequence[Head], files: Mapping[str, Found]
 
 
 def _add(store: Store, live: Live, entry: TableEntry) -> None:
-    files = version_files(store, entry.location, entry.lance_version)
+    try:
+        with unpanicked():
+            files = version_files(store, entry.location, entry.lance_version)
+    except (OmnigraphError, OSError, ValueError, RuntimeError):
+        live.places |= {entry.location}  # damaged: nobody can tell what of it is needed
+        return
     live.add_version(entry.location, entry.lance_version, files)
     live.names |= {f"{entry.location}/_versions/{(1 << 64) - 2}.manifest"}
 

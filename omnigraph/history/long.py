@@ -31,6 +31,7 @@ from .lease import kept_alive
 from .line import Line
 from .log import Log
 from .manifest import Opened
+from .missing import told_when_missing
 from .plan import PublishPlan, Signature, WriteTxn, hold
 from .publish import publish
 from .state import State
@@ -179,7 +180,8 @@ def _intent(
 def _stage(line: Line, base: Opened, intent: Intent, stage: Stage) -> PublishPlan | None:
     """Stage and confirm; whatever fails here discards the intent."""
     try:
-        with reported("none"), kept_alive(line.store, intent):
+        told = told_when_missing(line.store, lambda: base.state.tables)
+        with told, reported("none"), kept_alive(line.store, intent):
             txn = WriteTxn(line.store, line.name, base, intent.commit_id or "", intent.created_at)
             plan = stage(txn)
             if plan is not None:

@@ -28,6 +28,7 @@ from .idempotency import replayed
 from .line import Line
 from .log import Log, append
 from .manifest import Opened, is_displaced, is_newest, secure, swap_state
+from .missing import told_when_missing
 from .plan import Prepare, PublishPlan, Requirement, Signature, WriteTxn, hold
 from .retention.trim import trim_when_due
 from .state import State
@@ -96,7 +97,8 @@ def _published(
     write = _Write(line, prepare, signature or Signature(), conditions, doubt)
     line.tend()
     txn = WriteTxn(line.store, line.name, line.base(), commit_id, created_at)
-    with doubt.told(), line.turn(), reported("none"):
+    told = told_when_missing(line.store, lambda: line.base().state.tables)
+    with doubt.told(), line.turn(), told, reported("none"):
         deadline = ids.monotonic() + BUDGET
         for lost in range(PREPARATIONS):
             txn = replace(txn, base=line.base(), again=lost > 0)

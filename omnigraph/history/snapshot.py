@@ -15,7 +15,6 @@ from omnigraph.errors import (
     InputError,
     OmnigraphError,
     SnapshotNotFound,
-    StorageError,
 )
 from omnigraph.ids import is_ulid
 from omnigraph.storage.store import Store
@@ -26,6 +25,7 @@ from .commit import Commit, SchemaRow, TableEntry
 from .line import Line
 from .log import Log
 from .manifest import Opened
+from .missing import missing
 from .schemas import Contract, dropped_for_good, erased_by, read_schema
 
 WAYS = (
@@ -71,25 +71,23 @@ class Snapshot:
         try:
             return open_table(self.store, entry.location, entry.lance_version)
         except FileNotFoundError as error:
-            if self.past or self._is_superseded():
+            if self.is_superseded():
                 raise HistoryReclaimed(
                     f"{key} as of commit {self.commit_id} is gone: a cleanup took it",
                     first_unreadable_commit_id=self.commit_id,
                     hint="read a newer commit; tag what must stay before the next cleanup",
                 ) from error
-            raise StorageError(
-                f"files of {key} are missing in {self.store.root.uri}; nothing was changed",
-                kind="not_found",
-                effect="none",
-                hint="restore the root from a copy; other tables and older commits may be intact",
-            ) from error
+            name = f"{entry.location}/_versions/d{entry.lance_version}.manifest"
+            raise missing(self.store, key, [name]) from error
 
-    def _is_superseded(self) -> bool:
+    def is_superseded(self) -> bool:
         """Whether the branch has moved on since; then a cleanup may have taken this state."""
         try:
             newest = open_line(self.store, self.branch).refresh().state
+        except BranchNotFound:
+            return True
         except OmnigraphError:
-            return False
+            return self.past
         return newest.head.commit_id != self.commit_id
 
 

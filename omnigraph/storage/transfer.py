@@ -9,7 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from .store import Store
+from omnigraph.errors import StorageError
+
+from .store import Store, version_names
 from .table import data_files, deletion_files, open_table
 
 _AT_ONCE = 8  # requests; a disk gains nothing from more than one
@@ -61,6 +63,18 @@ class Files:
     def all(self) -> tuple[str, ...]:
         """Every file that the version names."""
         return self.data + self.deletions
+
+
+def missing_files(store: Store, location: str, version: int) -> list[str]:
+    """The files that a version needs and that a listing does not show; its own, if that is gone."""
+    listed = {one.name for one in store.objects.list(location)}
+    if listed.isdisjoint(version_names(location, version)):
+        return [f"{location}/_versions/d{version}.manifest"]
+    try:
+        named = version_files(store, location, version).all
+    except (StorageError, OSError, ValueError, RuntimeError):
+        return []  # there, and damaged in another way
+    return [name for name in named if name not in listed]
 
 
 def version_files(store: Store, location: str, version: int) -> Files:

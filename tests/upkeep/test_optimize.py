@@ -65,6 +65,7 @@ def test_a_table_becomes_one_fragment_in_one_commit_that_changes_nothing() -> No
             "manifest_version": None,
             "lance_head_version": None,
             "pending_indexes": [],
+            "error": None,
         }
         with graph._store.effects.recorded() as did:
             again = graph.optimize()

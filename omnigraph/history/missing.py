@@ -1,0 +1,79 @@
+"""Files that a state names and that are not there: proved by a listing, told in words that help.
+
+Looks only after something failed. It never hides another failure, nor one that may have written.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from omnigraph.errors import StorageError
+from omnigraph.storage.failures import DamagedError, unpanicked
+from omnigraph.storage.store import Store
+
+from .commit import TableEntry
+
+Tables = Mapping[str, TableEntry]
+_HELP = (
+    "`omnigraph check` names them; restore them from a copy;"
+    " other tables and older commits may be intact"
+)
+_OTHER = ("transient", "precondition")
+
+
+def missing(store: Store, key: str, names: Sequence[str]) -> DamagedError:
+    """The error of a table whose files were lost."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    reason = f"files of {key} are missing in {store.root.uri}: {names[0]}{more}"
+    return DamagedError(f"{reason}; nothing was changed", kind="not_found", hint=_HELP)
+
+
+def first_missing(store: Store, tables: Tables) -> DamagedError | None:
+    """The error of the first table that has lost a file; None when all are there."""
+    from omnigraph.storage.transfer import missing_files
+
+    for key, entry in sorted(tables.items()):
+        names = missing_files(store, entry.location, entry.lance_version)
+        if names:
+            return missing(store, key, names)
+    return None
+
+
+def damaged(store: Store, tables: Tables, *, deep: bool) -> dict[str, DamagedError]:
+    """The tables that cannot be read, and why; `deep` reads all their rows to learn it."""
+    every = ((key, _damage(store, key, entry, deep)) for key, entry in sorted(tables.items()))
+    return {key: error for key, error in every if error is not None}
+
+
+def _damage(store: Store, key: str, entry: TableEntry, deep: bool) -> DamagedError | None:
+    from omnigraph.storage.physical import open_file, stored_batches
+    from omnigraph.storage.transfer import version_files
+
+    lost = first_missing(store, {key: entry})
+    if lost is not None:
+        return lost
+    name = f"{entry.location}/_versions/d{entry.lance_version}.manifest"
+    try:
+        with unpanicked():
+            named = version_files(store, entry.location, entry.lance_version).data
+        for name in named:
+            open_file(store, name)
+            for _ in stored_batches(store, name) if deep else ():
+                pass
+    except (StorageError, OSError, ValueError, RuntimeError):
+        return DamagedError(f"{key} cannot be read: {name} is damaged; nothing was changed of it")
+    return None
+
+
+@contextmanager
+def told_when_missing(store: Store, tables: Callable[[], Tables]) -> Iterator[None]:
+    """Let what failed because a file is missing say so; `tables` are those that the block uses."""
+    try:
+        yield
+    except (StorageError, OSError) as error:
+        told = error if isinstance(error, StorageError) else None
+        if told is not None and (told.effect != "none" or told.kind in _OTHER):
+            raise
+        found = first_missing(store, tables())
+        if found is None:
+            raise
+        raise found from error
