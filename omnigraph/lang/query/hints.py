@@ -108,7 +108,7 @@ _TYPES = (
     "such as [String], and Vector(n)"
 )
 _ALONE = "a traversal is a clause of its own, never part of a condition; negate it by `not { .. }`"
-_EDGE = "an edge begins with a lower-case letter here: `WorksAt` is written `$a worksAt $b`"
+_EDGE = "a type is given as `$p: Person`, an edge `WorksAt` is followed as `$p worksAt $q`"
 _BARE = 'a property is written `$x.name`, a parameter `$name`, a string `"name"`'
 
 # What is found, as a pattern at its place, with a hint whatever could stand there. Patterns are
