@@ -24,6 +24,7 @@ from omnigraph.storage import texts
 from omnigraph.storage.index import covered
 from omnigraph.storage.texts import text_slot
 from omnigraph.testing import graph as new_graph
+from tests.rig.plugin import S3
 
 SCHEMA = """
 node D {
@@ -359,3 +360,20 @@ def test_any_texts_are_found(some: list[str], queries: list[str]) -> None:
         graph.ensure_indices()
         graph.load({"D": rows[len(rows) // 2 :]}, mode="append")
         assert list(looks(graph, asked)) == list(expected(rows, asked))
+
+
+@pytest.mark.full
+def test_words_are_found_on_s3(s3: S3, proposals: list[tuple[str, ...]]) -> None:
+    with omnigraph.init(s3.url, SCHEMA) as graph:
+        rows = rows_of(TEXTS)
+        graph.load({"D": rows}, mode="append")
+        assert graph.ensure_indices()
+        assert not graph.ensure_indices()
+        some = QUERIES[::5]
+        assert list(looks(graph, some)) == list(expected(rows, some))
+        assert proposals
+        assert graph.check().findings == ()
+        (lost,) = (one.name for one in graph._store.objects.list("nodes") if "/words." in one.name)
+        graph._store.objects.backend.remove(lost)
+        assert graph.ensure_indices(), "lost words are written anew"
+        assert list(looks(graph, some[:3])) == list(expected(rows, some[:3]))
