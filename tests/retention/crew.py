@@ -36,6 +36,7 @@ KEEP = 3
 POLICY = Policy(keep=KEEP, grace=timedelta())
 SPARING = Policy(keep=KEEP, grace=2 * SECOND)
 LEASE = timedelta(seconds=3)
+A_TICK = 3  # writes of each writer between two ticks
 
 
 class Diary:
@@ -118,6 +119,8 @@ def write_on(root: str, part: Part, place: str) -> None:
     for n in count() if not part.count else range(part.count):
         if over(place):
             break
+        if n % A_TICK == 0:  # who has begun anew is not left behind
+            rest(place, 0)
         try:
             _one(store, chance, notes, f"w{seed}-{os.getpid()}-{n}")
         except (ClientError, ConcurrentCommit) as error:
@@ -227,7 +230,7 @@ def tend_on(root: str, part: Part, place: str) -> None:
             except StorageError as error:
                 if error.effect != "unknown":
                     notes.note("FAILED", "optimize", str(error).replace("\n", " "))
-        rest(place, 0.05)
+        rest(place, 0.05, 2)
 
 
 def clean_on(root: str, part: Part, place: str) -> None:
@@ -247,4 +250,4 @@ def clean_on(root: str, part: Part, place: str) -> None:
             notes.note(kind, type(error).__name__, str(error).replace("\n", " "))
         except (StorageError, OSError) as error:
             notes.note("FAILED", type(error).__name__, str(error).replace("\n", " "))
-        rest(place, 0.02)
+        rest(place, 0.02, 2)
