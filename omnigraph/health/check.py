@@ -25,7 +25,7 @@ from .heads import RESTORE, Head, check_intents, read_again, read_heads
 from .indexes import check_indexes
 from .past import Past, check_schema, check_versions, newest_readable, read_past
 from .rows import Judge
-from .wholeness import Wholeness
+from .wholeness import Version, Wholeness
 
 _ATTEMPTS = 10
 SHOWN = 1000  # findings that are kept; more are only counted
@@ -142,13 +142,18 @@ def _of_type(run: _Run, judge: Judge, one: Node | Edge) -> Iterator[Finding]:
     try:
         with unpanicked():
             yield from judge.of_type(one)
-            if version is not None and not run.whole.lost_indexes(version):  # else named already
+            if version is not None and not _named(run.whole, version):
                 yield from check_indexes(open_table(run.store, *version), key)
         if version is not None:
             run.ids |= {version: judge.ids[one.name]} if one.name in judge.ids else {}
     except (OmnigraphError, OSError, ValueError, RuntimeError) as error:
         yield from _unreadable(run, key, version, error)
     run.judged.add(seen)
+
+
+def _named(whole: Wholeness, version: Version) -> bool:
+    """Whether indexes of a table were found to be lost or damaged before any was asked."""
+    return bool(whole.lost_indexes(version) or whole.damaged_indexes(version))
 
 
 def _seen(contract: Contract, judge: Judge, one: Node | Edge) -> tuple[object, ...]:

@@ -4,37 +4,60 @@ Looks a sample of values, or of words, up through the index and by a scan of the
 compares which rows come back. Indexes are derived: what is wrong here is no loss of data.
 """
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import StorageError
+from omnigraph.errors import IndexUnreadable, StorageError
 from omnigraph.storage import texts
 from omnigraph.storage.find import read_indexed, read_unindexed
+from omnigraph.storage.fragments import fragment_ids
 from omnigraph.storage.index import covered, kinds_of
 from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
 from omnigraph.storage.substrait import constants
 from omnigraph.storage.table import Table
-from omnigraph.storage.vectors import is_vector_kind
+from omnigraph.storage.vectors import (
+    METRICS,
+    Floats,
+    candidates,
+    is_fit,
+    is_vector_kind,
+    rows_of,
+    vector_batches,
+)
 
 from .finding import Finding
 
 SAMPLE = 512  # values of a column that are looked up
+_ASKED = 8  # parts of texts, and vectors: one question each
+_PART, _LONGEST = 3, 32  # characters: fewer are in no index, more tell no more
+_NEAR, _SAME = 16, 1e-3  # neighbours that are asked for; a distance that is as good as none
 REBUILD = "answers may be wrong until it is built anew: `omnigraph cleanup --erase` builds them"
 
 
 def check_indexes(table: Table, key: str) -> Iterator[Finding]:
-    """Every index of a table that can be asked for equal values or words."""
+    """Every index of a table, asked for what an index of its kind answers."""
     for slot, kind in sorted(kinds_of(table).items()):
-        if is_vector_kind(kind):
-            continue
         column, worded = texts.column_of(slot), kind == texts.KIND
-        reason = _wrong_words(table, column) if worded else _wrong(table, column)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IndexUnreadable)  # told as a finding
+            reason = _reason(table, column, kind)
         if reason is not None:
             text = f"the {'full-text ' if worded else ''}index of {column} {reason}"
             yield Finding("index", text, type_key=key, hint=REBUILD)
+
+
+def _reason(table: Table, column: str, kind: str) -> str | None:
+    """What is wrong with an index; None when it answers as the rows do."""
+    if is_vector_kind(kind):
+        return _wrong_neighbours(table, column, METRICS[kind])
+    if kind == texts.KIND:
+        return _wrong_words(table, column)
+    return _wrong_parts(table, column) if kind == "NGRAM" else _wrong(table, column)
 
 
 def _wrong(table: Table, column: str) -> str | None:
@@ -51,6 +74,48 @@ def _wrong(table: Table, column: str) -> str | None:
     if not lost and not strange:
         return None
     return f"does not answer as the rows do: {lost} missed, {strange} too many"
+
+
+def _wrong_parts(table: Table, column: str) -> str | None:
+    """An index of parts of texts must find every text that has a part."""
+    rows = read_unindexed(table, [column], places=True)
+    texts_there = rows[column].drop_null().unique()
+    long = texts_there.filter(pc.greater_equal(pc.utf8_length(texts_there), _PART))
+    missed = 0
+    for part in _sample(pc.utf8_slice_codeunits(long, 0, _LONGEST), _ASKED).to_pylist():
+        try:
+            found = read_indexed(table, [column], pc.match_substring(pc.field(column), part))
+        except StorageError as error:
+            return f"cannot be read: {error.message}"
+        expected = rows.filter(pc.match_substring(rows[column], part))
+        missed += len(_differences(expected, found)[0])
+    return f"does not answer as the rows do: {missed} missed" if missed else None
+
+
+def _wrong_neighbours(table: Table, column: str, metric: str) -> str | None:
+    """Near a vector must be what has that vector; by dot product others may be nearer."""
+    held = covered(table)[column]
+    batches = vector_batches(table, column, sorted(held & set(fragment_ids(table))))
+    missed = 0
+    for row, vector in islice(_vectors(batches, column, metric), _ASKED):
+        found = candidates(table, column, metric, vector, _NEAR)
+        if found is None:
+            return "cannot be read"
+        ids, about = found
+        near = metric == "dot" or row in ids or (len(ids) == _NEAR and about[-1] <= _SAME)
+        missed += not near
+    return f"does not answer as the rows do: {missed} missed" if missed else None
+
+
+def _vectors(
+    batches: Iterable[pa.RecordBatch], column: str, metric: str
+) -> Iterator[tuple[int, Floats]]:
+    """Row ids and vectors that an index can be asked for."""
+    for batch in batches:
+        for row, vector in zip(rows_of(batch), batch.column(column).to_pylist(), strict=True):
+            point = np.asarray(vector, np.float64) if vector is not None else None
+            if point is not None and np.any(point) and is_fit(metric, point):
+                yield int(row), point
 
 
 def _wrong_words(table: Table, column: str) -> str | None:
@@ -70,11 +135,11 @@ def _wrong_words(table: Table, column: str) -> str | None:
     return f"does not answer as the rows do: {lost} missed" if lost else None
 
 
-def _sample(values: pa.Array) -> pa.Array:
+def _sample(values: pa.Array, most: int = SAMPLE) -> pa.Array:
     """All values, or some at even distances."""
-    if len(values) <= SAMPLE:
+    if len(values) <= most:
         return values
-    places = np.linspace(0, len(values) - 1, SAMPLE).astype(np.int64)
+    places = np.linspace(0, len(values) - 1, most).astype(np.int64)
     return values.take(pa.array(places))
 
 

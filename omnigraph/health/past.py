@@ -17,6 +17,7 @@ from omnigraph.storage.store import Store
 
 from .finding import Finding, Kind
 from .heads import RESTORE, Head
+from .indexes import REBUILD
 from .wholeness import Version, Wholeness
 
 _BUILD = "`omnigraph ensure-indices` builds it anew"
@@ -131,8 +132,11 @@ def check_versions(past: Past, whole: Wholeness) -> Iterator[Finding]:
             kind: Kind = "version" if "/_versions/" in name else "file"
             yield Finding(kind, f"{reason}: {name}", "error", branch, key, None, name, RESTORE)
         for place in whole.lost_indexes((entry.location, entry.lance_version)):
-            reason = f"the index is missing, rows are scanned instead: {place}"
+            reason = f"files of the index are missing, rows are scanned instead: {place}"
             yield Finding("index", reason, "error", branch, key, None, place, _BUILD)
+        for place in whole.damaged_indexes((entry.location, entry.lance_version)):
+            reason = f"the index cannot be read, rows are scanned instead: {place}"
+            yield Finding("index", reason, "error", branch, key, None, place, REBUILD)
     current = {_named(one) for one in shown.values()}
     for version, key in sorted(_old(past).items()):
         if version not in current and whole.standing(version) == "broken":

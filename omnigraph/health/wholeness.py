@@ -4,13 +4,14 @@ Owns what was learned about files, each of which is looked at once. What a clean
 past is told apart from what was lost: a cleanup takes a version before the files that it names.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.storage.deletions import deleted_offsets
 from omnigraph.storage.failures import AbsentError, unpanicked
+from omnigraph.storage.lost_index import short_segments
 from omnigraph.storage.physical import open_file, stored_batches
 from omnigraph.storage.store import Store, version_names
 from omnigraph.storage.table import deletion_files, open_table
@@ -19,6 +20,7 @@ from omnigraph.storage.transfer import Files, version_files
 Fault = tuple[str, str]  # the name of a file, and what is wrong with it
 Version = tuple[str, int]
 _MISSING = "it is missing"
+_INDEXED = (".lance", ".idx")  # files that an index of any kind consists of
 Standing = Literal["whole", "reclaimed", "broken"]
 
 
@@ -33,6 +35,8 @@ class Wholeness:
     _sound: set[str] = field(default_factory=set)
     _listed: dict[str, dict[str, int]] = field(default_factory=dict)
     _files: dict[Version, Files] = field(default_factory=dict)
+    _short: dict[Version, frozenset[str]] = field(default_factory=dict)
+    _unsound: set[str] = field(default_factory=set)
 
     @property
     def looked_at(self) -> int:
@@ -43,6 +47,8 @@ class Wholeness:
         """Forget what was there: others have written and cleaned up meanwhile."""
         for known in (self.versions, self.bad, self._sound, self._listed, self._files):
             known.clear()
+        self._short.clear()
+        self._unsound.clear()
 
     def faults(self, version: Version) -> tuple[Fault, ...]:
         """The files that a version needs and that are missing or cannot be read."""
@@ -54,11 +60,36 @@ class Wholeness:
         return tuple(dict.fromkeys((*self.versions[version], *later)))
 
     def lost_indexes(self, version: Version) -> list[str]:
-        """Directories of indexes of which no file is left: rows can be read without them."""
+        """Directories of indexes of which a file is lost: rows can be read without them."""
         self.faults(version)
         files, listed = self._files.get(version), self._listing(version[0])
-        held = {name.rpartition("/")[0] for name, size in listed.items() if size}
-        return [one for one in (files.places if files is not None else ()) if one not in held]
+        if files is None or not files.places:
+            return []
+        if version not in self._short:
+            table = open_table(self.store, *version)
+            self._short[version] = short_segments(table, listed)
+        lost = self._short[version]
+        return [one for one in files.places if one.rpartition("/")[2] in lost]
+
+    def damaged_indexes(self, version: Version) -> list[str]:
+        """Directories of indexes that are there, and of which a file cannot be opened."""
+        lost, listed = self.lost_indexes(version), self._listing(version[0])
+        files = self._files.get(version)
+        there = [one for one in (files.places if files is not None else ()) if one not in lost]
+        return [one for one in there if not self._opens(one, listed)]
+
+    def _opens(self, place: str, listed: Mapping[str, int]) -> bool:
+        """Whether every file of an index can be opened; each is looked at once."""
+        names = [one for one in listed if one.startswith(f"{place}/") and one.endswith(_INDEXED)]
+        for name in names if self.opened else ():
+            if name not in self._sound and name not in self._unsound:
+                try:
+                    open_file(self.store, name)
+                except ValueError:
+                    self._unsound.add(name)
+                else:
+                    self._sound.add(name)
+        return self._unsound.isdisjoint(names)
 
     def standing(self, version: Version) -> Standing:
         """Of a version of the past: whole, taken by a cleanup, or broken."""

@@ -61,7 +61,7 @@ def read_indexed(table: Table, columns: Sequence[str], where: pc.Expression) -> 
     try:
         with unpanicked():
             found: pa.Table = _scanner(table, columns, where, True, True).to_table()
-    except FAILURES as error:
+    except (*FAILURES, ValueError, RuntimeError) as error:
         raise storage_failure(error, effect="none") from error
     return found
 

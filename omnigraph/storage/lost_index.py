@@ -5,7 +5,7 @@ indexes of a table are not there. What cannot be read without an index either is
 """
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 import pyarrow as pa
@@ -67,29 +67,42 @@ def ask_batches(
 
 def segments_of(table: Table) -> frozenset[str]:
     """The segments of all indexes of a table, by their names."""
-    return _segments(table, None)
-
-
-def _segments(table: Table, kind: str | None) -> frozenset[str]:
     every = table.dataset.describe_indices()
-    chosen = [index for index in every if kind in (None, index.index_type)]
-    return frozenset(str(one.uuid) for index in chosen for one in index.segments)
+    return frozenset(str(one.uuid) for index in every for one in index.segments)
 
 
 def lost_segments(store: Store, table: Table) -> frozenset[str]:
-    """The segments of which nothing is there, or a file is empty: one listing."""
-    named = segments_of(table)
-    if not named:
-        return named
-    top = f"{table.location}/_indices"
-    sizes: dict[str, int] = {}
-    worded: set[str] = set()
-    for one in store.objects.list(top):
-        name, _, file = one.name.removeprefix(f"{top}/").partition("/")
-        sizes[name] = min(one.size, sizes.get(name, one.size))
-        worded |= {name} if file == WORDS else set()
-    lost = frozenset(one for one in named if not sizes.get(one))
-    return lost | (_segments(table, "Inverted") - worded)
+    """The segments of which a file is not there, or is shorter than it was: one listing."""
+    if not segments_of(table):
+        return frozenset()
+    found = store.objects.list(f"{table.location}/_indices")
+    return short_segments(table, {one.name: one.size for one in found})
+
+
+def short_segments(table: Table, sizes: Mapping[str, int]) -> frozenset[str]:
+    """The same by a listing that was made before; `sizes` are those of files by their names.
+
+    A version says how large each segment is. The words of texts are ours, and not counted there.
+    """
+    top = f"{table.location}/_indices/"
+    held: dict[str, dict[str, int]] = {}
+    for name, size in sizes.items():
+        if name.startswith(top):
+            uuid, _, file = name.removeprefix(top).partition("/")
+            held.setdefault(uuid, {})[file] = size
+    return frozenset(
+        str(one.uuid)
+        for index in table.dataset.describe_indices()
+        for one in index.segments
+        if not _is_complete(index.index_type, one.size_bytes, held.get(str(one.uuid), {}))
+    )
+
+
+def _is_complete(kind: str, size: int | None, files: Mapping[str, int]) -> bool:
+    if kind == "Inverted" and not files.get(WORDS):
+        return False
+    own = [one for name, one in files.items() if name != WORDS]
+    return bool(own) and all(own) and sum(own) >= (size or 0)
 
 
 def _failure(error: Exception) -> StorageError:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .failures import unpanicked
-from .lost_index import FAILURES
+from .lost_index import FAILURES, tell
 from .scan import Ids, row_id_array
 from .table import Table
 
@@ -114,6 +114,7 @@ def candidates(
         with unpanicked():
             found = scanner.to_table()
     except FAILURES:
+        tell(table)
         return None
     about: Floats = found["_distance"].to_numpy().astype(np.float64)
     order = np.argsort(about, kind="stable")
