@@ -131,14 +131,14 @@ def _has_worked(place: Path, clock: SharedClock, writes: int) -> bool:
             before, rested = told, time.monotonic() + IDLE
         if time.monotonic() > rested:
             return False
-        time.sleep(0.01)
+        time.sleep(0.02)
 
 
 def _await(happens: Callable[[], bool], crew: dict[Process, Team]) -> None:
     while not happens():
         ended = [one.exitcode for one in crew if not one.is_alive()]
         assert not ended, f"a process ended by itself: {ended}"
-        time.sleep(0.002)
+        time.sleep(0.02)
 
 
 def _replace(root: str, crew: dict[Process, Team], child: Process, place: Path) -> None:
