@@ -161,6 +161,8 @@ def _words(context: Context, operator: Any) -> Iterator[str]:
 def _asked(context: Context, operator: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(operator, KeyScan):
         yield context.table(f"node:{operator.scan.type_name}"), pc.field("id") == "any"
+    if isinstance(operator, FoldScan):
+        operator = operator.scan  # unless the values are in memory, as for any scan
     if isinstance(operator, plan.NodeScan):
         for name in operator.implementers or (operator.type_name,):
             pushed, _ = split(context, f"node:{name}", operator.filters)

@@ -231,6 +231,12 @@ def test_zero_is_found_by_both_its_spellings(monkeypatch: pytest.MonkeyPatch) ->
                 assert found == expected, (name, condition)
 
 
+def test_explain_names_the_index_below_an_aggregate(told: Graph) -> None:
+    query = "match { $n: Told  $n.i >= 0 } return { count($n) as c }"
+    assert "(index i_btree)" in str(told.explain(query))
+    assert told.query(query).to_dicts() == [{"c": 20}]
+
+
 def test_parts_of_texts_without_an_index_of_parts_are_read(indexed: Graph) -> None:
     for name in "sex":
         query = f'match {{ $n: T  $n.{name} contains "abA" }} return {{ $n.k }}'

@@ -17,6 +17,7 @@ from .survey import kind_of, version_number
 
 _log = logging.getLogger("omnigraph")
 _AT_ONCE = 0  # requests; 0 is as many as tables are tended at once
+_MOST = 64  # threads, whatever is asked for
 _RANKS = {"_versions": 0, "data": 1, "_deletions": 2, "_indices": 3, "_transactions": 5}
 
 
@@ -58,6 +59,6 @@ def remove(store: Store, names: Sequence[str], told: Callable[[str, str | None],
                 one(name)
         else:
             with ThreadPoolExecutor(
-                _AT_ONCE or at_once(), "sweep"
+                _AT_ONCE or min(at_once(), _MOST), "sweep"
             ) as pool:  # a disk gains nothing by it
                 list(pool.map(one, group))
