@@ -30,7 +30,8 @@ from tests.model.shown import listed, rows_shown
 from tests.model.test_random_queries import MODES, traversal
 
 _MORE = "@index(big) @index(single) @index(born) @index(at) @index(mood) @index(n)"
-SCHEMA = PLAIN.replace("@index(age)", f"@index(age) {_MORE} @index(label, kind=ngram)")
+_LABEL = "@index(label, kind=ngram) @index(label, kind=fulltext)"
+SCHEMA = PLAIN.replace("@index(age)", f"@index(age) {_MORE} {_LABEL}")
 SCHEMA = SCHEMA.replace("size: U32?", "size: U32? @index") + "node Spare { name: String @key }\n"
 COVERED = (0, 50, 100)
 GRAPH = 25  # a number that gives six people, two firms and edges of every type

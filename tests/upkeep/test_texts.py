@@ -1,6 +1,6 @@
 """A search gives the same rows, whatever a full-text index covers."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from omnigraph.engine.stem import openings, stem
 from omnigraph.engine.text import analyse, matches
 from omnigraph.errors import IndexUnreadable
 from omnigraph.graph import Graph
-from omnigraph.storage import texts
+from omnigraph.storage import fold, texts
 from omnigraph.storage.index import covered
 from omnigraph.storage.texts import text_slot
 from omnigraph.testing import graph as new_graph
@@ -179,6 +179,36 @@ def test_what_was_written_after_the_index_counts(proposals: list[tuple[str, ...]
         table = graph.snapshot.table("node:D")
         numbers = {one.fragment_id for one in table.dataset.get_fragments()}
         assert covered(table)[text_slot("body")] == numbers
+        assert not graph.check().findings
+
+
+def test_no_upkeep_changes_an_answer(
+    proposals: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fold, "FEWEST", 2)
+    monkeypatch.setattr(fold, "INDEXED", 2)
+    rows = rows_of(TEXTS)
+    some = ["search", "brulee", "привет", "die", "istanbul", "tm"]
+    wider = SCHEMA.replace("n: I64?", "n: I64?  more: I64 @default(3)")
+    with new_graph(SCHEMA, {"D": rows}) as graph:
+        graph.ensure_indices()
+        for n in range(6):  # small writes that fold what is behind them
+            graph.insert("D", {"k": f"new{n}", "body": f"searched {n}"})
+            rows.append({"k": f"new{n}", "body": f"searched {n}"})
+            assert list(looks(graph, some[:1])) == list(expected(rows, some[:1]))
+        verbs: list[Callable[[], object]] = [
+            lambda: graph.apply_schema(wider),
+            graph.ensure_indices,
+            lambda: graph.cleanup(keep=1, grace=0, confirm=True),
+            graph.optimize,
+            lambda: graph.cleanup(keep=1, grace=0, erase=True, confirm=True),
+        ]
+        for verb in verbs:
+            verb()
+            graph.refresh()
+            proposals.clear()
+            assert list(looks(graph, some)) == list(expected(rows, some))
+            assert proposals
         assert not graph.check().findings
 
 
