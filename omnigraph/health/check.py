@@ -143,7 +143,7 @@ def _of_type(run: _Run, judge: Judge, one: Node | Edge) -> Iterator[Finding]:
         with unpanicked():
             yield from judge.of_type(one)
             if version is not None and not _named(run.whole, version):
-                yield from check_indexes(open_table(run.store, *version), key)
+                yield from check_indexes(run.store, open_table(run.store, *version), key)
         if version is not None:
             run.ids |= {version: judge.ids[one.name]} if one.name in judge.ids else {}
     except (OmnigraphError, OSError, ValueError, RuntimeError) as error:

@@ -18,6 +18,7 @@ from omnigraph.storage.find import read_indexed, read_unindexed
 from omnigraph.storage.fragments import fragment_ids
 from omnigraph.storage.index import covered, kinds_of
 from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
+from omnigraph.storage.store import Store
 from omnigraph.storage.substrait import constants
 from omnigraph.storage.table import Table
 from omnigraph.storage.vectors import (
@@ -39,24 +40,24 @@ _NEAR, _SAME = 16, 1e-3  # neighbours that are asked for; a distance that is as 
 REBUILD = "answers may be wrong until it is built anew: `omnigraph cleanup --erase` builds them"
 
 
-def check_indexes(table: Table, key: str) -> Iterator[Finding]:
+def check_indexes(store: Store, table: Table, key: str) -> Iterator[Finding]:
     """Every index of a table, asked for what an index of its kind answers."""
     for slot, kind in sorted(kinds_of(table).items()):
         column, worded = texts.column_of(slot), kind == texts.KIND
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IndexUnreadable)  # told as a finding
-            reason = _reason(table, column, kind)
+            reason = _reason(store, table, column, kind)
         if reason is not None:
             text = f"the {'full-text ' if worded else ''}index of {column} {reason}"
             yield Finding("index", text, type_key=key, hint=REBUILD)
 
 
-def _reason(table: Table, column: str, kind: str) -> str | None:
+def _reason(store: Store, table: Table, column: str, kind: str) -> str | None:
     """What is wrong with an index; None when it answers as the rows do."""
     if is_vector_kind(kind):
         return _wrong_neighbours(table, column, METRICS[kind])
     if kind == texts.KIND:
-        return _wrong_words(table, column)
+        return _wrong_words(store, table, column)
     return _wrong_parts(table, column) if kind == "NGRAM" else _wrong(table, column)
 
 
@@ -118,13 +119,21 @@ def _vectors(
                 yield int(row), point
 
 
-def _wrong_words(table: Table, column: str) -> str | None:
-    """An index of words may propose too many rows, never too few."""
+def _wrong_words(store: Store, table: Table, column: str) -> str | None:
+    """An index of words may propose too many rows, never too few; its list must name every word."""
+    lists = [texts.read_words(store, table, one) for one in texts.text_segments(table, column)]
+    known = [one["word"].combine_chunks() for one in lists if one is not None]
+    if len(known) < len(lists):
+        return "cannot be read"
     rows = read_unindexed(table, [column], places=True)
     held = pa.array(sorted(covered(table)[texts.text_slot(column)]), pa.uint64())
     rows = rows.filter(pc.is_in(pc.shift_right(rows[ROW_ADDRESS], 32), value_set=held))
     pieces = texts.cut(rows[column].combine_chunks())
     words = pieces.flatten()
+    listed = pa.concat_arrays([*known, pa.array([""])])
+    gone = len(words.filter(pc.invert(pc.is_in(words, value_set=listed))).unique())
+    if gone:
+        return f"does not list {gone} of the words that texts have"
     values = _sample(words.filter(pc.match_substring_regex(words, texts.SEEN)).unique())
     found = texts.candidates(table, column, values.to_pylist())
     if found is None:

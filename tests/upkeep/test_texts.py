@@ -312,6 +312,11 @@ def test_check_tells_of_words_that_an_index_misses(monkeypatch: pytest.MonkeyPat
         assert (found.kind, found.type_key) == ("index", "node:D")
         assert "full-text index of body" in found.reason
         assert "1 missed" in found.reason
+        monkeypatch.setattr(texts, "candidates", real)
+        listed = texts.read_words
+        monkeypatch.setattr(texts, "read_words", lambda *given: listed(*given)[:-2])  # type: ignore[index]
+        (found,) = graph.check().findings
+        assert "does not list 2 of the words" in found.reason
 
 
 def made(place: Path, rows: list[dict[str, Any]]) -> Graph:
