@@ -23,7 +23,7 @@ from .drift import read_drift, rebased_versions, seen_versions
 from .finding import Checkup, Finding
 from .heads import RESTORE, Head, check_intents, read_again, read_heads
 from .indexes import check_indexes
-from .past import Past, check_schema, check_versions, newest_readable, read_past
+from .past import Past, check_gone, check_schema, check_versions, newest_readable, read_past
 from .rows import Judge
 from .wholeness import Version, Wholeness
 
@@ -40,7 +40,7 @@ class _Run:
     quick: bool
     tell: Progress
     whole: Wholeness
-    findings: dict[Finding, None] = field(default_factory=dict)
+    findings: dict[object, Finding] = field(default_factory=dict)
     more: int = 0
     rows: int = 0
     commits: set[str] = field(default_factory=set)
@@ -48,22 +48,23 @@ class _Run:
     ids: dict[tuple[str, int], pa.Array] = field(default_factory=dict)
 
     def add(self, found: Iterator[Finding]) -> None:
+        """Take findings in; those about one file become one."""
         for one in found:
-            if one in self.findings:
-                continue
-            if len(self.findings) < SHOWN:
-                self.findings[one] = None
+            known = self.findings.get(one.subject)
+            if known is not None:
+                self.findings[one.subject] = known.joined(one)
+            elif len(self.findings) < SHOWN:
+                self.findings[one.subject] = one
             else:
                 self.more += 1
 
-    def mark(self) -> tuple[int, int]:
-        """How much was found so far."""
-        return len(self.findings), self.more
+    def mark(self) -> tuple[dict[object, Finding], int]:
+        """What was found so far."""
+        return dict(self.findings), self.more
 
-    def back_to(self, mark: tuple[int, int]) -> None:
+    def back_to(self, mark: tuple[dict[object, Finding], int]) -> None:
         """Forget what was found since, and what files there were."""
-        self.findings = dict.fromkeys(list(self.findings)[: mark[0]])
-        self.more = mark[1]
+        self.findings, self.more = dict(mark[0]), mark[1]
         self.whole.renew()
 
 
@@ -76,6 +77,7 @@ def check_graph(store: Store, *, quick: bool = False, progress: Progress | None 
     run.add(iter(early))
     run.add(check_intents(store))
     pasts = [past for one in heads if (past := _settled(run, one)) is not None]
+    run.add(_lost(run, pasts))
     run.add(_drift(run, pasts))
     readable = {one.head.label: newest_readable(store, one, run.whole) for one in pasts}
     lost = {one.branch: None for one in early if one.branch is not None}
@@ -86,7 +88,7 @@ def check_graph(store: Store, *, quick: bool = False, progress: Progress | None 
         "files": run.whole.looked_at,
         "rows": run.rows,
     }
-    return Checkup(tuple(run.findings), {**lost, **readable}, read, run.more)
+    return Checkup(tuple(run.findings.values()), {**lost, **readable}, read, run.more)
 
 
 def _settled(run: _Run, head: Head) -> Past | None:
@@ -180,6 +182,16 @@ def _unreadable(
     yield Finding("version", f"it cannot be read: {reason}", type_key=key, name=place, hint=RESTORE)
 
 
+def _lost(run: _Run, pasts: list[Past]) -> Iterator[Finding]:
+    """Versions of the past that are gone although no cleanup ever took any.
+
+    A cleanup raises the epoch of branches before it removes anything: asked after the look.
+    """
+    gone = [found for one in pasts for found in check_gone(one, run.whole)]
+    if gone and not any(one.opened.state.head.gc_epoch for one in read_heads(run.store, [])):
+        yield from gone
+
+
 def _drift(run: _Run, pasts: list[Past]) -> Iterator[Finding]:
     """What foreign tools committed to tables; no branch shows it.
 
@@ -192,7 +204,7 @@ def _drift(run: _Run, pasts: list[Past]) -> Iterator[Finding]:
     seen = seen_versions(run.store) if found else {}
     for key, drift in sorted(found, key=lambda one: one[1].location):
         if drift.head <= seen.get(drift.location, 0):
-            continue
+            continue  # told before, or all files of the table are gone: those are named
         reason = (
             f"another program has written to this table (version {drift.head} of its HEAD,"
             f" {drift.classification}); the graph does not show it"

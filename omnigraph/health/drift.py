@@ -31,7 +31,9 @@ class Drift:
     def classification(self) -> Classification:
         """What it is, by the worst of its steps."""
         effects = {one.effect for one in self.steps}
-        if self.head <= FIRST:
+        if self.head < FIRST:
+            return "unverifiable"
+        if self.head == FIRST:
             return "no_drift"
         if "unknown" in effects:
             return "unverifiable"
@@ -44,6 +46,8 @@ class Drift:
     @property
     def error(self) -> str | None:
         """Why it cannot be told what happened."""
+        if self.head < FIRST:
+            return "its files are missing: `omnigraph check` names them; restore them from a copy"
         return next((one.error for one in self.steps if one.error is not None), None)
 
 

@@ -4,7 +4,7 @@ Owns the words of the report; it decides nothing.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Severity = Literal["error", "warning"]
@@ -12,6 +12,7 @@ Unreadable = Literal["manifest", "ref", "log", "schema", "version", "file", "int
 Broken = Literal["field", "count", "value", "key", "unique", "endpoint", "cardinality"]
 Kind = Unreadable | Broken | Literal["index", "drift"]
 # What a branch shows cannot be read, or not all of it: not a rule that is broken.
+_FILES = frozenset({"version", "file", "index"})
 DAMAGE = frozenset({"manifest", "ref", "log", "schema", "version", "file", "intent"})
 
 
@@ -27,9 +28,32 @@ class Finding:
     entity_id: str | None = None
     name: str | None = None
     hint: str | None = None
+    branches: tuple[str, ...] = ()
+
+    @property
+    def subject(self) -> object:
+        """What two findings about the same file have in common, whoever needs it."""
+        return ("file", self.name) if self.name and self.kind in _FILES else self
+
+    def joined(self, other: "Finding") -> "Finding":
+        """One finding of two about the same file: the worse, with the branches of both.
+
+        >>> one = Finding("file", "lost", branch="main", name="f")
+        >>> str(one.joined(Finding("file", "lost", "warning", branch="side", name="f")))
+        'error: file (main, side): lost [f]'
+        """
+        worse = other if (self.severity, other.severity) == ("warning", "error") else self
+        better = self if worse is other else other
+        named = (*worse.all_branches, *better.all_branches)
+        return replace(worse, branches=tuple(dict.fromkeys(named)))
+
+    @property
+    def all_branches(self) -> tuple[str, ...]:
+        """The branches and tags that need what is wrong; `branch` is the first."""
+        return self.branches or ((self.branch,) if self.branch is not None else ())
 
     def __str__(self) -> str:
-        parts = (self.branch, self.type_key, self.entity_id)
+        parts = (", ".join(self.all_branches) or None, self.type_key, self.entity_id)
         where = " ".join(one for one in parts if one is not None)
         said = f"{self.severity}: {self.kind}{f' ({where})' if where else ''}: {self.reason}"
         return f"{said} [{self.name}]" if self.name and self.name not in self.reason else said
@@ -41,6 +65,7 @@ class Finding:
             "severity": self.severity,
             "reason": self.reason,
             "branch": self.branch,
+            "branches": list(self.all_branches),
             "type_key": self.type_key,
             "entity_id": self.entity_id,
             "name": self.name,

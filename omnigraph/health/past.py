@@ -18,7 +18,7 @@ from omnigraph.storage.store import Store
 from .finding import Finding, Kind
 from .heads import RESTORE, Head
 from .indexes import REBUILD
-from .wholeness import Version, Wholeness
+from .wholeness import Standing, Version, Wholeness
 
 _BUILD = "`omnigraph ensure-indices` builds it anew"
 
@@ -137,9 +137,18 @@ def check_versions(past: Past, whole: Wholeness) -> Iterator[Finding]:
         for place in whole.damaged_indexes((entry.location, entry.lance_version)):
             reason = f"the index cannot be read, rows are scanned instead: {place}"
             yield Finding("index", reason, "error", branch, key, None, place, REBUILD)
-    current = {_named(one) for one in shown.values()}
+    yield from _of_past(past, whole, "broken")
+
+
+def check_gone(past: Past, whole: Wholeness) -> Iterator[Finding]:
+    """Every version of the past that is gone as if a cleanup had taken it."""
+    yield from _of_past(past, whole, "reclaimed")
+
+
+def _of_past(past: Past, whole: Wholeness, standing: Standing) -> Iterator[Finding]:
+    branch, current = past.head.label, {_named(one) for one in past.state.tables.values()}
     for version, key in sorted(_old(past).items()):
-        if version not in current and whole.standing(version) == "broken":
+        if version not in current and whole.standing(version) == standing:
             for name, reason in whole.faults(version):
                 text = f"{reason}, and the past needs it: {name}"
                 yield Finding("file", text, "warning", branch, key, None, name, RESTORE)

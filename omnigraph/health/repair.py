@@ -214,10 +214,15 @@ def _row(
 def _action(one: _Table, confirm: bool, force: bool) -> tuple[Action, str | None]:
     """What becomes of drift that was not taken over in this run."""
     kind = one.drift.classification
-    if kind in ("no_drift", "rebased"):
-        return "no_op", None
-    if kind == "verified_maintenance":
-        return "no_effect", None
+    harmless: dict[Classification, Action] = {
+        "no_drift": "no_op",
+        "rebased": "no_op",
+        "verified_maintenance": "no_effect",
+    }
+    if one.drift.head < FIRST:
+        return "refused" if confirm else "preview", "damaged"
+    if kind in harmless:
+        return harmless[kind], None
     if one.seen and not force:
         return "no_op", "seen"
     if one.elsewhere or not confirm:
@@ -339,7 +344,7 @@ def _note_refused(line: Line, found: Iterable[_Table], rows: Iterable[DatasetRep
     left = {
         one.drift.location: one.drift.head
         for one, row in zip(found, rows, strict=True)
-        if not one.seen and row.action in ("refused", "no_effect")
+        if not one.seen and one.drift.head >= FIRST and row.action in ("refused", "no_effect")
     }
     if left:
         record_seen(line.store, line.name, ACTOR, left)

@@ -36,7 +36,7 @@ class Wholeness:
     _listed: dict[str, dict[str, int]] = field(default_factory=dict)
     _files: dict[Version, Files] = field(default_factory=dict)
     _short: dict[Version, frozenset[str]] = field(default_factory=dict)
-    _unsound: set[str] = field(default_factory=set)
+    _indexed: dict[str, bool] = field(default_factory=dict)
 
     @property
     def looked_at(self) -> int:
@@ -48,7 +48,7 @@ class Wholeness:
         for known in (self.versions, self.bad, self._sound, self._listed, self._files):
             known.clear()
         self._short.clear()
-        self._unsound.clear()
+        self._indexed.clear()
 
     def faults(self, version: Version) -> tuple[Fault, ...]:
         """The files that a version needs and that are missing or cannot be read."""
@@ -82,14 +82,14 @@ class Wholeness:
         """Whether every file of an index can be opened; each is looked at once."""
         names = [one for one in listed if one.startswith(f"{place}/") and one.endswith(_INDEXED)]
         for name in names if self.opened else ():
-            if name not in self._sound and name not in self._unsound:
+            if name not in self._indexed:
                 try:
                     open_file(self.store, name)
                 except ValueError:
-                    self._unsound.add(name)
+                    self._indexed[name] = False
                 else:
-                    self._sound.add(name)
-        return self._unsound.isdisjoint(names)
+                    self._indexed[name] = True
+        return all(self._indexed.get(name, True) for name in names)
 
     def standing(self, version: Version) -> Standing:
         """Of a version of the past: whole, taken by a cleanup, or broken."""

@@ -1,5 +1,6 @@
 """Lost and corrupt files of every kind: all are named, with the newest commit that can be read."""
 
+import shutil
 import warnings
 from collections.abc import Callable
 from datetime import timedelta
@@ -115,6 +116,40 @@ def test_a_file_that_only_reading_shows_to_be_damaged(graph: Graph) -> None:
     assert look(graph, quick=True), "a quick look does not read rows"
     # What the first bytes hold decides whether Lance notices; a rule does in any case.
     assert not look(graph)
+
+
+def test_a_lost_file_is_one_finding_that_names_all_who_need_it(graph: Graph) -> None:
+    shutil.rmtree(Path(graph.uri, graph.snapshot.tables[PERSON].location))
+    found = look(graph)
+    names_told = [one.name for one in found.findings]
+    assert len(names_told) == len(set(names_told)) > 1
+    assert {branch for one in found.findings for branch in one.all_branches} == {
+        "main",
+        "side",
+        "tag v1",
+    }
+    assert not any("another program" in one.reason for one in found.findings)
+    (row,) = (one for one in graph.repair().datasets if one.type_key == PERSON)
+    assert (row.classification, row.action, row.skipped) == ("unverifiable", "preview", "damaged")
+    assert "omnigraph check" in (row.error or "")
+
+
+def test_a_file_that_several_branches_show(graph: Graph) -> None:
+    path = data_file(graph, "node:City")
+    path.unlink()
+    (found,) = look(graph).findings
+    assert found.branches == ("main", "side", "tag v1")
+    assert found.severity == "error"
+    assert "(main, side, tag v1 node:City)" in str(found)
+
+
+def test_a_version_of_the_past_that_no_cleanup_took(graph: Graph) -> None:
+    old = version_file(graph)
+    graph.mutate('update Person set { age: 51 } where name = "bob"')
+    old.unlink()
+    (found,) = look(graph).findings
+    assert (found.severity, found.name) == ("warning", str(old.relative_to(graph.uri)))
+    assert "the past needs it" in found.reason
 
 
 def test_what_a_cleanup_took_is_no_damage(graph: Graph) -> None:
