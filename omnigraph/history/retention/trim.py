@@ -24,7 +24,7 @@ _log = logging.getLogger("omnigraph")
 _FRAGMENT = re.compile(rb"[0-9A-Za-z_-]+\.lance")
 _TRANSACTION = re.compile(rb"[0-9]+-[0-9a-f-]{36}\.txn")
 EVERY = 64  # publishes of a branch
-STATES = 2048  # that stay at most, however young: whoever opens the branch on a disk lists them
+STATES = 1024  # on a disk that stay at most, however young: whoever opens the branch lists them
 _MOST = 2 * EVERY  # versions that one publish removes
 
 
@@ -48,8 +48,8 @@ def _names(body: bytes) -> Iterator[bytes]:
 def trim_when_due(store: Store, ulid: str, version: int) -> int:
     """After every so many publishes of a branch, remove states that are too old, or too many.
 
-    So a graph that nobody ever cleans up keeps no more of them than it got within the grace, and
-    few enough to be opened quickly. Gives how many went. A write that landed never fails by it.
+    So a graph that nobody ever cleans up keeps no more of them than it got within the grace, and on
+    a disk few enough to be opened quickly. Gives how many went. A write that landed never fails.
     """
     if version % EVERY:
         return 0
@@ -72,10 +72,11 @@ def _trim(store: Store, place: str, newest: int) -> int:
     if newest not in listed:
         return 0
     until = listed[newest].modified - GRACE
+    many = newest - STATES if store.root.local else 0  # others show the newest ones first
     old = [
         listed[number].name
         for number, after in pairwise(sorted(listed))
-        if after <= newest and (listed[after].modified < until or number <= newest - STATES)
+        if after <= newest and (listed[after].modified < until or number <= many)
     ][:_MOST]
     bodies = [store.objects.read(name) or b"" for name in old]
     kept = set(_named(place, store.objects.read(listed[newest].name) or b"")) if old else set()
