@@ -32,6 +32,8 @@ class Warned:
 
     def __str__(self) -> str:
         where = f"{self.type_key} has " if self.type_key else "there are "
+        if self.limit == 0:
+            return f"{where}{self.what}: {self.command}"
         return f"{where}{self.found:,} {self.what} (more than {self.limit:,}): {self.command}"
 
     def to_json(self) -> dict[str, Any]:
@@ -60,9 +62,13 @@ def of_table(uri: str, key: str, rows: int, fragments: int, unindexed: int) -> I
         yield Warned("rows without an index", unindexed, UNINDEXED, command, key)
 
 
-def of_damage(uri: str, key: str, files: int) -> Iterator[Warned]:
-    """A warning about files of a table that are lost, or that cannot be read."""
-    yield Warned("missing or damaged files", files, 0, f"run `omnigraph check {uri}`", key)
+def of_damage(uri: str, key: str) -> Iterator[Warned]:
+    """A warning about files of a table that are lost, or that cannot be read.
+
+    >>> [str(one) for one in of_damage("g", "node:P")]
+    ['node:P has missing or damaged files: run `omnigraph check g`']
+    """
+    yield Warned("missing or damaged files", 1, 0, f"run `omnigraph check {uri}`", key)
 
 
 def of_log(uri: str, commits: int) -> Iterator[Warned]:

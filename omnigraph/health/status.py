@@ -12,7 +12,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.intent import listing
 from omnigraph.history.manifest import Opened
-from omnigraph.history.missing import missing
+from omnigraph.history.missing import missing_words
 from omnigraph.history.retention.live import Live
 from omnigraph.history.retention.survey import MANIFESTS, TABLES, kind_of, place_of
 from omnigraph.history.state import State
@@ -85,7 +85,7 @@ class Status:
 
 def _warnings(uri: str, one: DatasetStatus) -> Iterator[Warned]:
     if one.error is not None:
-        return of_damage(uri, one.type_key, 1)
+        return of_damage(uri, one.type_key)
     return of_table(uri, one.type_key, one.rows, one.fragments, one.unindexed_rows)
 
 
@@ -146,11 +146,11 @@ def _error(store: Store, key: str, entry: TableEntry, files: Mapping[str, Found]
         with unpanicked():
             named = version_files(store, entry.location, entry.lance_version).all
     except AbsentError:
-        return missing(store, key, [own]).message
+        return missing_words(store, key, [own])
     except (OmnigraphError, OSError, ValueError, RuntimeError) as error:
         return f"{own} cannot be read: {getattr(error, 'message', error)}"
     lost = [name for name in named if name not in files]
-    return missing(store, key, lost).message if lost else None
+    return missing_words(store, key, lost) if lost else None
 
 
 def _versions(files: Mapping[str, Found], place: str) -> int:

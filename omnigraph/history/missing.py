@@ -22,9 +22,14 @@ _OTHER = ("transient", "precondition")
 
 def missing(store: Store, key: str, names: Sequence[str]) -> DamagedError:
     """The error of a table whose files were lost."""
+    reason = f"{missing_words(store, key, names)}; nothing was changed"
+    return DamagedError(reason, kind="not_found", hint=_HELP)
+
+
+def missing_words(store: Store, key: str, names: Sequence[str]) -> str:
+    """What is missing of a table."""
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    reason = f"files of {key} are missing in {store.root.uri}: {names[0]}{more}"
-    return DamagedError(f"{reason}; nothing was changed", kind="not_found", hint=_HELP)
+    return f"files of {key} are missing in {store.root.uri}: {names[0]}{more}"
 
 
 def first_missing(store: Store, tables: Tables) -> DamagedError | None:
