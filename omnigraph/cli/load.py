@@ -152,7 +152,7 @@ def _refuse(found: "LoadReport", name: str) -> None:
         error = InputError(f"{len(found)} bad lines in {name}; nothing was written")
         show.document(error.to_json() | {"problems": found.to_dicts()})
         return
-    hint = found.error.hint if found.error is not None else None
+    hint = found.error.advice if found.error is not None else None
     for one in found:
         show.problem(one.reason if one.file is None else f"{one.file}: {one.reason}", hint)
         hint = None  # of the first, which is likely that of all
