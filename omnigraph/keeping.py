@@ -6,8 +6,10 @@ Each call is one run below. Nothing here changes what the newest state of a bran
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from omnigraph.errors import InputError
 from omnigraph.events import Event, operation
 from omnigraph.handle import on_branch
 from omnigraph.history.hold import held
@@ -76,6 +78,8 @@ class Keeping(Writing):
                 rewrite_deleted(self._store)
             done = cleanup(self._store, policy, progress, hands)
             _forget_caches(self)
+            if erase and not self._fixed:
+                self.refresh()
             event.rows_told("table_cleaned", (one.to_json() for one in done.datasets))
             event.facts["gc_bytes_removed"] = done.bytes_removed
             event.facts["gc_versions_removed"] = done.old_versions_removed
@@ -172,7 +176,11 @@ class Keeping(Writing):
             yield type(self)(self._store, self._line, actor=self.actor, pinned=shown)
 
     def check_absent(
-        self, type_name: str, entity_id: str, *, also: Sequence[str | PathLike[str]] = ()
+        self,
+        type_name: str,
+        entity_id: str,
+        *,
+        also: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
     ) -> Absence:
         """Look for traces of an entity in every file of the graph and of the caches.
 
@@ -182,10 +190,13 @@ class Keeping(Writing):
         self._open()
         from omnigraph.engine.cache import cache_directory
 
-        places = [one for one in (cache_directory(),) if one is not None]
-        return find_traces(
-            self._store, type_name, entity_id, [*places, *(fspath(one) for one in also)]
-        )
+        places = [str(one) for one in (cache_directory(),) if one is not None]
+        given = [also] if isinstance(also, str | PathLike) else also
+        more = [fspath(one) for one in given]
+        for one in more:
+            if not Path(one).exists():  # nothing can be proved of what is not there
+                raise InputError(f"there is no file or folder {one}", reason="unknown path")
+        return find_traces(self._store, type_name, entity_id, [*places, *more])
 
 
 def _hands(

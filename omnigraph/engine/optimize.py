@@ -20,6 +20,7 @@ from omnigraph.history.plan import PublishPlan, SameVersion, Signature, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.history.schemas import read_schema
 from omnigraph.history.upkeep import FIRST, in_smaller_bites
+from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.rules.check import type_named
 from omnigraph.storage.compact import plan_rewrite, rewritten, stage_rewrite, task_bytes
 from omnigraph.storage.failures import DamagedError, reported
@@ -168,10 +169,11 @@ def _chosen(txn: WriteTxn, types: Iterable[str] | None) -> list[str]:
     every = sorted(txn.base.state.tables)
     if types is None:
         return every
-    wanted, named = set(types), {key.partition(":")[2]: key for key in every}
+    wanted = {types} if isinstance(types, str) else set(types)
+    named = {key.partition(":")[2]: key for key in every}
     unknown = sorted(wanted - set(named) - set(every))
     if unknown:
-        raise NotFound(what=f"type {unknown[0]}")
+        raise NotFound(what=f"type {unknown[0]}", hint=did_you_mean(unknown[0], named))
     return [key for key in every if key in wanted or key.partition(":")[2] in wanted]
 
 

@@ -51,6 +51,7 @@ def chosen_types(snapshot: Snapshot, types: Sequence[str] | None) -> list[Node |
     every: list[Node | Edge] = [*catalog.nodes, *catalog.edges]
     if types is None:
         return every
+    types = [types] if isinstance(types, str) else types
     known = {one.name for one in every}
     for name in types:
         if name not in known:

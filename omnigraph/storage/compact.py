@@ -10,10 +10,12 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+import pyarrow as pa
 from lance import FragmentMetadata, LanceOperation
 
 from omnigraph import ids
 
+from .failures import DamagedError
 from .fields import columns_of
 from .sizes import FRAGMENT_ROWS
 from .store import Store
@@ -95,7 +97,10 @@ def run_task(store: Store, table: Table, task: str) -> str:
 
     untyped: Any = CompactionTask  # its types leave this method out
     work = untyped.from_json(task)
-    done = store.effects.run("stage", table.location, lambda: work.execute(table.dataset))
+    try:
+        done = store.effects.run("stage", table.location, lambda: work.execute(table.dataset))
+    except pa.ArrowInvalid as error:  # how Lance says that it could not read
+        raise DamagedError(f"{table.location} cannot be read: {error}") from error
     old = [one.to_json() for one in done.original_fragments]
     return json.dumps({"old": old, "new": [_bare(one) for one in done.new_fragments]})
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph
-from omnigraph.errors import InputError
+from omnigraph.errors import InputError, StorageError
 from omnigraph.graph import Graph
 
 SCHEMA = """
@@ -108,10 +108,38 @@ def test_traces_elsewhere_are_named(graph: Graph, tmp_path: Path) -> None:
     (rejects / "part-0.jsonl").write_text(f'{{"name": "{WHO}"}}\n')
     graph.load([{"type": "City", "data": {"name": "oslo"}}], mode="append", message=f"for {WHO}")
     found = graph.check_absent("Person", WHO, also=[rejects])
-    assert {one.kind for one in found.traces} == {"bytes"}
+    assert {one.kind for one in found.traces} == {"bytes", "log"}
     assert any("part-0.jsonl" in one.name for one in found.traces)
     with pytest.raises(InputError, match="no type 'Nobody'"):
         graph.check_absent("Nobody", WHO)
+
+
+def test_one_place_more_and_places_that_are_not_there(graph: Graph, tmp_path: Path) -> None:
+    """A path that is taken letter by letter, or not at all, would be a false proof."""
+    delete(graph)
+    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "all.txt").write_text(WHO)
+    assert graph.check_absent("Person", WHO)
+    for also in (str(tmp_path / "out"), tmp_path / "out", [tmp_path / "out" / "all.txt"]):
+        assert not graph.check_absent("Person", WHO, also=also)
+    with pytest.raises(InputError, match="no file or folder"):
+        graph.check_absent("Person", WHO, also=[tmp_path / "nowhere"])
+
+
+def test_a_message_that_names_somebody_is_a_trace_of_the_log(graph: Graph) -> None:
+    graph.mutate(f'query d() {{ delete Person where name = "{WHO}" }}', message=f"{WHO} left")
+    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    assert graph.head.id == omnigraph.open(graph.uri).head.id
+    assert {one.kind for one in graph.check_absent("Person", WHO).traces} == {"log"}
+
+
+def test_a_lost_file_stops_an_erasure(graph: Graph) -> None:
+    delete(graph)
+    for one in Path(graph.uri).glob("nodes/*/data/*.lance"):
+        one.unlink()
+    with pytest.raises(StorageError, match="are missing"):
+        graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
 
 
 def test_traces_in_packed_files_are_named(graph: Graph, tmp_path: Path) -> None:

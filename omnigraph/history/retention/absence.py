@@ -26,7 +26,7 @@ from omnigraph.storage.store import Store
 
 from .packed import pieces_of
 from .roots import list_refs
-from .survey import TABLES, kind_of, place_of
+from .survey import MANIFESTS, TABLES, kind_of, place_of
 
 _SHORT = 4  # bytes; a shorter id is in every large file by chance
 _ENDS = frozenset({"src", "dst"})
@@ -162,7 +162,8 @@ def _in_object(search: _Search, name: str) -> Iterator[Trace]:
     body = search.store.objects.read(name) or b""
     text = name.startswith((layout.INTENTS, layout.SCHEMAS, layout.AUDIT, "_refs", layout.GC))
     if _holds(body, search.needle, binary=not text):
-        yield Trace(name, "bytes", key)
+        # Of a manifest only the newest commits hold words: their messages, and who made them.
+        yield Trace(name, "log" if name.startswith(MANIFESTS) else "bytes", key)
 
 
 def _in_rows(search: _Search, name: str, key: str | None) -> bool:

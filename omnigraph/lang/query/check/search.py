@@ -120,7 +120,8 @@ def _position(scope: Scope, query: Typed, target: plan.PropertyValue) -> plan.Va
     if query.type is not None and query.type.as_nullable(False) == wanted:
         return query.value
     message = f"`nearest` needs {wanted.display()} or String here, not {query.shown()}"
-    scope.report.error(query.span, message, "T15")
+    hint = f"declare the parameter: `query q($v: {wanted.display()})`"
+    scope.report.error(query.span, message, "T15", hint=hint)
     return None
 
 
