@@ -21,7 +21,7 @@ from omnigraph.errors import (
 )
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.names import did_you_mean
-from omnigraph.storage.failures import storage_failure
+from omnigraph.storage.failures import DamagedError, storage_failure
 
 from .commit import Commit, TableEntry
 from .cursor import digest_of
@@ -185,7 +185,8 @@ def _block(old: Snapshot, new: Snapshot, commit: Commit, scope: Scope) -> Block:
 
 def _taken(old: Snapshot, new: Snapshot, error: Exception) -> bool:
     """Whether what failed is not there any more: a table that was open says so in many ways."""
-    if isinstance(error, StorageError) and error.kind == "not_found":
+    lost = isinstance(error, DamagedError)  # of a version that is there: no cleanup does that
+    if isinstance(error, StorageError) and error.kind == "not_found" and not lost:
         return True
     before, after = set(old.tables.values()), set(new.tables.values())
     return any(not new.store.has(one.location, one.lance_version) for one in before ^ after)
