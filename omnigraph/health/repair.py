@@ -83,7 +83,7 @@ class DatasetRepair:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Repair:
     """The report of a run: every table, what is damaged, and what can still be read."""
 
@@ -93,6 +93,12 @@ class Repair:
     commit_id: str | None = None
     damage: tuple[Finding, ...] = ()
     readable: Mapping[str, str | None] | None = None
+
+    def __repr__(self) -> str:
+        found = [one for one in self.datasets if one.classification != "no_drift"]
+        told = ", ".join(f"{one.type_key} {one.classification}" for one in found) or "no drift"
+        lost = f", {len(self.damage)} findings of damage" if self.damage else ""
+        return f"<Repair{' preview' if self.preview else ''}: {told}{lost}>"
 
     @property
     def refused(self) -> tuple[DatasetRepair, ...]:

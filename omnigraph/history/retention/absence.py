@@ -45,7 +45,7 @@ class Trace:
         return {"name": self.name, "kind": self.kind, "type_key": self.type_key}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Absence:
     """What a search found, and how much it read; true when there is no trace."""
 
@@ -57,6 +57,11 @@ class Absence:
 
     def __bool__(self) -> bool:
         return not self.traces
+
+    def __repr__(self) -> str:
+        found = len(self.traces) or "no"
+        of = f"{self.type_name} {self.entity_id!r}"
+        return f"<Absence: {found} traces of {of} in {self.files:,} files>"
 
     def to_json(self) -> dict[str, Any]:
         """The answer as plain data."""
