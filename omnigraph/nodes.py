@@ -176,6 +176,7 @@ class Chain(Lazy):
         kind = self.properties[name]
         if value is None:
             return self._and(f"{self._of(name)} is null", {})
+        self._check_enum(name, kind, value)
         if isinstance(value, list | tuple | set | frozenset) and not kind.is_list:
             wanted, sign, value = PropertyType(kind.scalar, is_list=True), "in", list(value)
         elif kind.is_list:
@@ -184,6 +185,15 @@ class Chain(Lazy):
             wanted, sign = kind, "="
         parameter, given = self._parameter(wanted, value)
         return replace(self, given=given)._and(f"{self._of(name)} {sign} ${parameter}", {})
+
+    def _check_enum(self, name: str, kind: PropertyType, value: Any) -> None:
+        """A value that no entity can have is a mistake, not an empty answer."""
+        known = kind.enum_values or ()
+        for one in value if isinstance(value, list | tuple | set | frozenset) else (value,):
+            if known and isinstance(one, str) and str(getattr(one, "value", one)) not in known:
+                told = f"{self.type_name}.{name} is never '{one}'"
+                hint = did_you_mean(one, known, f"one of {', '.join(known)}")
+                raise InputError(told, reason="unknown enum value", hint=hint)
 
     def _parameter(self, kind: PropertyType, value: Any) -> tuple[str, dict[str, Given]]:
         name = f"p{len(self.given)}"

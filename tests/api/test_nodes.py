@@ -206,3 +206,13 @@ def test_lists_in_round_brackets_and_no_predicate(people: Graph) -> None:
     )
     with pytest.raises(UsageError, match="a predicate is a text, not NoneType"):
         nodes.filter(None)  # type: ignore[arg-type]
+
+
+def test_a_value_that_an_enum_does_not_have_is_a_mistake(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "g", "node P { k: String @key  e: enum(core, web)? }")
+    graph.insert("P", {"k": "a", "e": "web"})
+    assert graph.nodes("P").where(e="web").count() == graph.nodes("P").where(e=["web"]).count() == 1
+    for wrong in ("wep", ["core", "wep"]):
+        with pytest.raises(InputError, match="never 'wep'") as told:
+            graph.nodes("P").where(e=wrong)
+        assert told.value.hint == "did you mean `web`?"
