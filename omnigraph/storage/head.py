@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import lance
 import pyarrow as pa
 
 from .failures import AbsentError
 from .find import digest, read
-from .store import Handles, Memory, Store
+from .store import Handles, Memory, Store, new_session
 from .table import Table, field_digest, mark_of
 
 _LAST = (1 << 64) - 1
@@ -36,8 +35,7 @@ class Step:
 
 def unremembering(store: Store) -> Store:
     """The same store, without open tables and remembered objects: it sees what is there now."""
-    fresh: Any = lance
-    return replace(store, handles=Handles(), memory=Memory(), session=fresh.Session())
+    return replace(store, handles=Handles(), memory=Memory(), session=new_session())
 
 
 def attached_versions(store: Store, location: str) -> list[int]:

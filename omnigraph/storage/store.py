@@ -23,7 +23,19 @@ mend_filters()
 
 Durability = Literal["fsync", "os"]
 _HANDLES = 512
+_INDEXES, _METADATA = 1 << 30, 1 << 28  # bytes that Lance may remember
+_SMALL = 8 << 20  # for the states of a branch: only the newest is read
 _REMEMBERED = 1 << 16  # commits, of about a kilobyte each
+
+
+def new_session(most: int = _INDEXES) -> Any:
+    """What Lance remembers of files and indexes, in at most so many bytes each.
+
+    Each version of a table leaves something there: a process may write for weeks.
+    """
+    lance_: Any = lance
+    files = min(most, _METADATA)
+    return lance_.Session(index_cache_size_bytes=most, metadata_cache_size_bytes=files)
 
 
 @dataclass(slots=True, eq=False)
@@ -91,7 +103,7 @@ class Store:
     durability: Durability = "fsync"
     handles: Handles = field(default_factory=Handles)
     memory: Memory = field(default_factory=Memory, compare=False, repr=False)
-    session: Any = field(default_factory=lance.Session)  # type: ignore[attr-defined]
+    session: Any = field(default_factory=new_session)
     _durable: set[Path] = field(default_factory=set, compare=False, repr=False)
 
     @property
@@ -104,8 +116,8 @@ class Store:
 
         Raises `AbsentError` only when a listing proves that it is not there.
         """
-        if version is None:
-            return self._load(location)
+        if version is None:  # of its own: a name may stand for something else by now
+            return self._load(location, session=new_session(_SMALL))
         held = self.handles.get(location, version)
         if held is None:
             held = self._load(location, version=version, session=self.session)
@@ -128,7 +140,7 @@ class Store:
                 if not names:
                     raise AbsentError(f"{location} is not there") from error
                 # It lists, then reads: what was newest may be replaced and cleaned up in between.
-                if how or min(names) == seen:
+                if "version" in how or min(names) == seen:
                     raise storage_failure(error, effect="none") from error
                 seen = min(names)
 
