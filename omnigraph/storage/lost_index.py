@@ -6,7 +6,7 @@ indexes of a table are not there. What cannot be read without an index either is
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -42,6 +42,20 @@ def ask(table: Table, where: object, scan: Callable[[bool], Result]) -> Result:
     except FAILURES as error:
         raise _failure(error) from error
     tell(table)
+    return found
+
+
+def ask_alone(table: Table, scanner: Any) -> pa.Table | None:
+    """What an index answers by itself; None, and a warning, when it cannot be read.
+
+    Who asks has other ways: nothing is scanned instead.
+    """
+    try:
+        with unpanicked():
+            found: pa.Table = scanner.to_table()
+    except FAILURES:
+        tell(table)
+        return None
     return found
 
 

@@ -19,7 +19,7 @@ from .ascii import cut_plain
 from .failures import unpanicked
 from .fragments import read_fragments
 from .layout import WORDS
-from .lost_index import FAILURES, tell
+from .lost_index import FAILURES, ask_alone, tell
 from .scan import Ids, row_id_array
 from .store import Store
 from .table import FORMAT, Table
@@ -164,11 +164,8 @@ def candidates(table: Table, column: str, words: Sequence[str]) -> Ids | None:
         with_row_id=True,
         fast_search=True,
     )
-    try:
-        with unpanicked():
-            found = scanner.to_table()
-    except FAILURES:
-        tell(table)
+    found = ask_alone(table, scanner)
+    if found is None:
         return None
     return np.unique(row_id_array(found))
 

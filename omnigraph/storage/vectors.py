@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .failures import unpanicked
-from .lost_index import FAILURES, tell
+from .lost_index import ask_alone
 from .scan import Ids, row_id_array
 from .table import Table
 
@@ -110,11 +109,8 @@ def candidates(
         with_row_id=True,
         fast_search=True,
     )
-    try:
-        with unpanicked():
-            found = scanner.to_table()
-    except FAILURES:
-        tell(table)
+    found = ask_alone(table, scanner)
+    if found is None:
         return None
     about: Floats = found["_distance"].to_numpy().astype(np.float64)
     order = np.argsort(about, kind="stable")

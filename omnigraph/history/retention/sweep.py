@@ -54,11 +54,9 @@ def remove(store: Store, names: Sequence[str], told: Callable[[str, str | None],
             told(name, None)
 
     for group in ranks(names):
-        if store.root.local:
+        if store.root.local:  # a disk gains nothing from more than one at once
             for name in group:
                 one(name)
         else:
-            with ThreadPoolExecutor(
-                _AT_ONCE or min(at_once(), _MOST), "sweep"
-            ) as pool:  # a disk gains nothing by it
+            with ThreadPoolExecutor(_AT_ONCE or min(at_once(), _MOST), "sweep") as pool:
                 list(pool.map(one, group))
