@@ -138,6 +138,7 @@ def _stage(
         dropped=frozenset(made.dropped),
         adopted=made.adopted,
         schema=schema(txn, made),
+        files=made.files,
     )
 
 

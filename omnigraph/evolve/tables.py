@@ -15,6 +15,7 @@ from omnigraph.history.plan import SameVersion, WriteTxn
 from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.storage.arrow import table_key, table_schema
+from omnigraph.storage.checksums import FileChecksum
 from omnigraph.storage.find import batches
 from omnigraph.storage.fragments import appended, write_rows
 from omnigraph.storage.layout import table_directory
@@ -37,6 +38,7 @@ class Tables:
     dropped: set[str] = field(default_factory=set)
     erased: set[str] = field(default_factory=set)
     seen: list[SameVersion] = field(default_factory=list)
+    files: dict[str, FileChecksum] = field(default_factory=dict)
 
 
 def writes_data(plan: SchemaPlan, txn: WriteTxn) -> bool:
@@ -55,7 +57,7 @@ def stage_tables(plan: SchemaPlan, txn: WriteTxn) -> Tables:
     for one in dropped_types(plan.before.ir, plan.after):
         _drop(plan, txn, table_key(one), made)
     for one in added_types(plan.before.ir, plan.after):
-        made.registered[table_key(one)] = _create(txn, plan.after, one)
+        made.registered[table_key(one)] = _create(txn, plan.after, one, made)
     made.dropped -= {*made.adopted, *made.registered}
     return made
 
@@ -72,6 +74,7 @@ def _carry_over(plan: SchemaPlan, txn: WriteTxn, passage: Passage, made: Tables)
     same = after.version == table.version and not hard
     if same and passage.new_key == passage.old_key:
         return
+    made.files |= after.new_files
     made.seen.append(_exactly(entry))
     renamed = replace(entry, key=passage.new_key)
     made.adopted[passage.new_key] = renamed if same else _next(txn, renamed, after, highest)
@@ -104,8 +107,9 @@ def _exactly(entry: TableEntry) -> SameVersion:
     return SameVersion(entry.key, entry.content_id, entry.lance_version, entry.version)
 
 
-def _create(txn: WriteTxn, ir: SchemaIR, one: Node | Edge) -> TableEntry:
+def _create(txn: WriteTxn, ir: SchemaIR, one: Node | Edge, made: Tables) -> TableEntry:
     key, table = table_key(one), _new_table(txn, ir, one)
+    made.files |= table.new_files
     number = table.highest_field_id
     return TableEntry(key, table.location, 1, table.version, txn.commit_id, 0, txn.branch, number)
 

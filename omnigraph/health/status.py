@@ -21,7 +21,7 @@ from omnigraph.storage.cell import files_of
 from omnigraph.storage.failures import AbsentError, unpanicked
 from omnigraph.storage.objects import Found
 from omnigraph.storage.store import Store
-from omnigraph.storage.table import open_table
+from omnigraph.storage.table import open_version
 from omnigraph.storage.transfer import version_files
 
 from .cached import cache_use
@@ -130,7 +130,7 @@ def _datasets(store: Store, state: State, files: Mapping[str, Found]) -> Iterato
     for key, entry in sorted(state.tables.items()):
         inside, error = (0, 0, 0), _error(store, key, entry, files)
         if error is None:
-            table = open_table(store, entry.location, entry.lance_version)
+            table = open_version(store, entry.location, entry.lance_version)
             fragments = [one.metadata for one in table.dataset.get_fragments()]
             deleted = sum(one.num_deletions for one in fragments)
             left = unindexed_rows(store, state, key, table, fragments)

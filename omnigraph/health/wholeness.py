@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.storage.deletions import deleted_offsets
+from omnigraph.storage.deletions import deleted_offsets, deletion_files
 from omnigraph.storage.failures import AbsentError, unpanicked
 from omnigraph.storage.lost_index import short_segments
 from omnigraph.storage.physical import open_file, stored_batches
 from omnigraph.storage.store import Store, version_names
-from omnigraph.storage.table import deletion_files, open_table
+from omnigraph.storage.table import open_version
 from omnigraph.storage.transfer import Files, version_files
 
 Fault = tuple[str, str]  # the name of a file, and what is wrong with it
@@ -66,7 +66,7 @@ class Wholeness:
         if files is None or not files.places:
             return []
         if version not in self._short:
-            table = open_table(self.store, *version)
+            table = open_version(self.store, *version)
             self._short[version] = short_segments(table, listed)
         lost = self._short[version]
         return [one for one in files.places if one.rpartition("/")[2] in lost]
@@ -131,7 +131,7 @@ class Wholeness:
 
     def _read_deletions(self, location: str, number: int, listed: dict[str, int]) -> None:
         """Which rows are deleted must be as many as the version says: else some would be back."""
-        table = open_table(self.store, location, number)
+        table = open_version(self.store, location, number)
         for one in table.dataset.get_fragments():
             for name in deletion_files(table, [one.metadata]):
                 if name in self._sound or name in self.bad or not listed.get(name):

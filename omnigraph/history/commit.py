@@ -65,7 +65,8 @@ class Commit:
     """One publish. `tables` holds what changed; None marks a dropped table.
 
     `streams` are the tokens of the batches that it brought, `note` is what the machinery found out
-    about the store, `details` how a merge was decided, `graph` the handle that gave it out. Times
+    about the store, `details` how a merge was decided, `files` the checksums of the files it adds,
+    as `file_checksums` packs them, `graph` the handle that gave it out. Times
     are microseconds since 1970: `created_at` was taken before the first effect and survives
     retries; `published_at` belongs to the attempt that landed. They decide nothing.
     """
@@ -86,6 +87,7 @@ class Commit:
     streams: Mapping[str, str] = field(default_factory=dict)
     note: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, Any] = field(default_factory=dict)
     graph: Any = field(default=None, compare=False, repr=False)
 
     def __repr__(self) -> str:
@@ -139,6 +141,7 @@ class Commit:
             "streams": dict(self.streams) or None,
             "note": self.note,
             "details": dict(self.details) or None,
+            "files": dict(self.files) or None,
         }
         tables = {key: one and one.to_json() for key, one in self.tables.items()}
         return {name: value for name, value in facts.items() if value is not None} | {
@@ -169,4 +172,5 @@ class Commit:
             streams=facts.get("streams", {}),
             note=facts.get("note"),
             details=facts.get("details", {}),
+            files=facts.get("files", {}),
         )

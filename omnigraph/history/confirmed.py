@@ -7,6 +7,7 @@ be missing only when a recovery publishes.
 from collections.abc import Mapping
 from typing import Any
 
+from omnigraph.storage.checksums import FileChecksum
 from omnigraph.storage.staged import staged_from_json, staged_to_json
 
 from .commit import Commit, SchemaRow, TableEntry
@@ -28,6 +29,7 @@ def plan_to_json(plan: PublishPlan) -> dict[str, Any]:
         "merged": plan.merged,
         "streams": dict(plan.streams),
         "details": dict(plan.details),
+        "files": {name: one.to_json() for name, one in plan.files.items()},
     }
 
 
@@ -47,6 +49,7 @@ def plan_from_json(facts: Mapping[str, Any], txn: WriteTxn) -> PublishPlan:
         merged=facts["merged"],
         streams=facts["streams"],
         details=facts.get("details", {}),
+        files={k: FileChecksum.from_json(v) for k, v in facts.get("files", {}).items()},
         epoch=None,
     )
 

@@ -28,7 +28,7 @@ from .manifest import Opened, read_manifest
 from .proof import what_lacks
 
 # Immutable objects that states name; intents, leases and claims belong to running processes.
-_DATA = ("nodes", "edges", layout.SCHEMAS, layout.COMMITS, layout.AUDIT)
+_DATA = ("nodes", "edges", layout.SCHEMAS, layout.COMMITS, layout.CHECKSUMS, layout.AUDIT)
 _ATTEMPTS = 10
 
 Progress = Callable[[int, int], None]

@@ -4,9 +4,10 @@ The first manifest version is the commit point. Before it a cut-off init leaves 
 that the next init passes over; after it the graph is there, and nothing is ever deleted backwards.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from omnigraph import ids
 from omnigraph.errors import (
@@ -30,10 +31,14 @@ from omnigraph.storage.table import create_table
 
 from . import refs
 from .commit import Commit, SchemaRow, TableEntry
+from .file_checksums import record_checksums
 from .line import Line, line_of, lines_at
 from .manifest import Opened, create_manifest, manifest_exists, read_manifest, secure
 from .schemas import Contract, write_schema
 from .state import Head, State
+
+if TYPE_CHECKING:
+    from omnigraph.storage.checksums import FileChecksum
 
 PROBED = "this store was probed: of several creators of one name exactly one wins"
 
@@ -53,10 +58,10 @@ def init_graph(
     commit_id = ids.new_ulid()
     with reported("none"):
         _sync_place(store, missing)
-        tables = _create_tables(store, contract.ir, commit_id)
+        tables, files = _create_tables(store, contract.ir, commit_id)
         schema = write_schema(store, contract)
     known = lines_at(store)
-    opened = _create_first(store, _genesis(commit_id, tables, schema, actor))
+    opened = _create_first(store, _genesis(commit_id, tables, schema, actor, files))
     for one in known:  # only now: who loses against another init must not end the winner's line
         one.ended = True
     line = line_of(store, layout.MAIN, layout.MAIN)
@@ -127,8 +132,12 @@ def _types(ir: SchemaIR) -> list[Node | Edge]:
     return [*ir.catalog.nodes, *ir.catalog.edges]
 
 
-def _create_tables(store: Store, ir: SchemaIR, commit_id: str) -> dict[str, TableEntry]:
+def _create_tables(
+    store: Store, ir: SchemaIR, commit_id: str
+) -> tuple[dict[str, TableEntry], Mapping[str, Any]]:
+    """The empty tables of a schema, and the checksums of their files as a commit records them."""
     made: dict[str, TableEntry] = {}
+    files: dict[str, FileChecksum] = {}
     for one in _types(ir):
         key = arrow.table_key(one)
         location = layout.table_directory(key, ids.new_ulid())
@@ -136,7 +145,8 @@ def _create_tables(store: Store, ir: SchemaIR, commit_id: str) -> dict[str, Tabl
         made[key] = TableEntry(
             key, location, 1, table.version, commit_id, 0, None, table.highest_field_id
         )
-    return made
+        files |= table.new_files
+    return made, record_checksums(store, made, files)
 
 
 def _create_first(store: Store, state: State) -> Opened:
@@ -178,7 +188,11 @@ def _not_there(store: Store, error: Exception) -> OmnigraphError:
 
 
 def _genesis(
-    commit_id: str, tables: dict[str, TableEntry], schema: SchemaRow, actor: str | None
+    commit_id: str,
+    tables: dict[str, TableEntry],
+    schema: SchemaRow,
+    actor: str | None,
+    files: Mapping[str, Any],
 ) -> State:
     now = ids.now_micros()
     first = Commit(
@@ -194,5 +208,6 @@ def _genesis(
         note=PROBED,
         schema=schema,
         tables=tables,
+        files=files,
     )
     return State(Head(commit_id, layout.MAIN), schema, tables, (first,))

@@ -232,7 +232,7 @@ def write_chunk(store: Store, commits: Sequence[Commit], end: ChunkMap) -> Chunk
     with pa.ipc.new_file(out, stamped.schema, options=options) as writer:
         writer.write_table(stamped)
     body = out.getvalue()
-    name = layout.chunk_name(sha256(body).hexdigest()[:24], ids.new_ulid())
+    name = layout.chunk_name(_digest(body), ids.new_ulid())
     store.objects.create_bytes(name, body)
     return Chunk(name, len(commits), end.commit_id)
 
@@ -253,12 +253,23 @@ def _read_chunk(store: Store, chunk: Chunk) -> tuple[list[Commit], ChunkMap]:
     body = store.objects.read(chunk.name)
     if body is None:
         raise HistoryReclaimed(f"a piece of the log that ends at {chunk.end} is gone")
+    if not chunk.name.startswith(layout.chunk_name(_digest(body), "")):
+        raise _damaged_chunk(chunk)
     try:
         return _understood(body)
     except (KeyError, OSError, TypeError, ValueError) as error:
-        message = f"{chunk.name}, a piece of the log, is damaged; nothing was changed"
-        hint = "restore the file from a copy"
-        raise StorageError(message, kind="permanent", effect="none", hint=hint) from error
+        raise _damaged_chunk(chunk) from error
+
+
+def _damaged_chunk(chunk: Chunk) -> StorageError:
+    message = f"{chunk.name}, a piece of the log, is damaged; nothing was changed"
+    hint = "restore the file from a copy"
+    return StorageError(message, kind="permanent", effect="none", hint=hint)
+
+
+def _digest(body: bytes) -> str:
+    """The part of the name of a chunk that proves its content."""
+    return sha256(body).hexdigest()[:24]
 
 
 def _understood(body: bytes) -> tuple[list[Commit], ChunkMap]:

@@ -6,11 +6,11 @@ for, is decided in `publish`.
 
 from dataclasses import dataclass
 
-from omnigraph.errors import GraphNotInitialized, InputError, StorageError
+from omnigraph.errors import GraphNotInitialized, InputError, InternalError, StorageError
 from omnigraph.storage import cell as cells
 from omnigraph.storage import layout
 from omnigraph.storage.cell import Cell
-from omnigraph.storage.failures import storage_failure
+from omnigraph.storage.failures import storage_failure, unpanicked
 from omnigraph.storage.store import Store, version_names
 from omnigraph.storage.torn import TornError, torn_version
 
@@ -33,7 +33,7 @@ class Opened:
 def create_manifest(store: Store, ulid: str, state: State) -> Opened:
     """The manifest of a new branch with its first state."""
     location = layout.manifest_directory(ulid)
-    return Opened(state, cells.create_cell(store, location, to_rows(state)))
+    return Opened(state, cells.create_cell(store, location, to_rows(state, 1)))
 
 
 def manifest_exists(store: Store, ulid: str = layout.MAIN) -> bool:
@@ -54,13 +54,15 @@ def read_manifest(store: Store, ulid: str = layout.MAIN, version: int | None = N
         raise _unreadable(store, location, version, None)
     check_stamp(cell.stamp)
     try:
-        return Opened(from_rows(cell.rows(READ)), cell)
-    except (OSError, ValueError) as error:
+        with unpanicked():
+            return Opened(from_rows(cell.rows(READ), cell.version), cell)
+    except (OSError, ValueError, LookupError, TypeError, InternalError) as error:
         # Replaced since it was opened, and its rows cleaned up?
         if version is None and cells.newest(cell) != cell.version:
             return read_manifest(store, ulid)
+        failed = isinstance(error, OSError) and not store.root.local
         failure = storage_failure(error, effect="none")
-        raise failure if not store.root.local else _damaged(location, failure) from error
+        raise failure if failed else _damaged(location, failure) from error
 
 
 def _unreadable(
@@ -84,7 +86,7 @@ def _damaged(location: str, error: StorageError | None = None) -> StorageError:
 
 def swap_state(store: Store, base: Opened, state: State) -> Opened:
     """The next state, if nobody was faster: see `cell.swap` for the two ways to fail."""
-    return Opened(state, cells.swap(store, base.cell, to_rows(state)))
+    return Opened(state, cells.swap(store, base.cell, to_rows(state, base.version + 1)))
 
 
 def is_newest(opened: Opened) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from omnigraph.errors import KeyConflict, PreconditionFailed, ReadSetConflict, VersionConflict
+from omnigraph.storage.checksums import FileChecksums
 from omnigraph.storage.find import digest, find, plain_values
 from omnigraph.storage.scan import find_rows
 from omnigraph.storage.store import Store
@@ -259,6 +260,7 @@ class PublishPlan:
     merged: str | None = None
     streams: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
+    files: FileChecksums = field(default_factory=dict)
     epoch: int | None = None
     protected: bool = False
 

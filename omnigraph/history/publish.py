@@ -17,6 +17,7 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.storage.cell import LostSwap, UnsureSwap
+from omnigraph.storage.checksums import FileChecksums
 from omnigraph.storage.failures import AbsentError, reported, storage_failure, undecided
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import commit as commit_table
@@ -24,6 +25,7 @@ from omnigraph.storage.table import replays
 
 from .commit import Commit, TableEntry
 from .doubt import Doubt, refusal
+from .file_checksums import record_checksums
 from .idempotency import replayed
 from .line import Line
 from .log import Log, append
@@ -40,10 +42,14 @@ BUDGET = 60.0  # seconds for all preparations together
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A table with its detached version: what it stands on, and what the state will name."""
+    """A table with its detached version: what it stands on, and what the state will name.
+
+    `files` are the checksums of the files that the version adds.
+    """
 
     base: TableEntry
     entry: TableEntry
+    files: FileChecksums
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,18 +212,19 @@ def _fit(txn: WriteTxn, plan: PublishPlan, ready: Mapping[str, Ready]) -> dict[s
         fitting = replace(staged, upfront=()) if txn.again else staged
         if not replays(fitting, table):
             return None
-        version = commit_table(txn.store, table, fitting).version
+        committed = commit_table(txn.store, table, fitting)
         content = entry.content_id if plan.maintenance else txn.commit_id
         fitted[key] = Ready(
             entry,
             replace(
                 entry,
                 version=entry.version + 1,
-                lance_version=version,
+                lance_version=committed.version,
                 content_id=content,
                 rows=entry.rows + staged.rows,
                 branch=txn.branch,
             ),
+            committed.new_files,
         )
     return fitted
 
@@ -231,6 +238,7 @@ def _commit_row(
 ) -> Commit:
     changed: dict[str, TableEntry | None] = {key: one.entry for key, one in ready.items()}
     changed |= {**plan.registered, **plan.adopted, **dict.fromkeys(plan.dropped)}
+    files = {name: one for table in ready.values() for name, one in table.files.items()}
     parents = (txn.base.state.head.commit_id, *((plan.merged,) if plan.merged else ()))
     return Commit(
         id=txn.commit_id,
@@ -248,6 +256,7 @@ def _commit_row(
         key=signature.key,
         request=signature.request,
         details=plan.details,
+        files=record_checksums(txn.store, changed, {**plan.files, **files}),
     )
 
 

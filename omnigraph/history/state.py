@@ -1,11 +1,13 @@
 """The state of one branch: which tables, which schema, which head, the newest commits.
 
 Owns the record and its rows in the manifest. A state is read whole and written whole; what a
-publish folded in memory and what a fresh read gives are the same value.
+publish folded in memory and what a fresh read gives are the same value. One row is the checksum of
+all others and of the manifest version that they belong to: rows of another version are refused.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,6 +31,12 @@ ROWS = pa.schema(
     ]
 )
 READ = [name for name in ROWS.names if name != "base_objects"]
+_CHECKSUM = "checksum"
+_ROW_END = "\x1e"
+
+
+class StateMismatch(ValueError):  # noqa: N818 - a reader turns it into a typed failure
+    """The rows of a manifest are not those that were written for its version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +79,26 @@ class State:
         return replace(self, head=replace(self.head, closed=True, nonce=nonce))
 
 
-def to_rows(state: State) -> pa.Table:
-    """The manifest rows of a state."""
+def to_rows(state: State, version: int) -> pa.Table:
+    """The rows of a state for one manifest version."""
     rows = [_head_row(state.head), _schema_row(state.schema)]
     rows += [_table_row(one) for _, one in sorted(state.tables.items())]
     rows += [_commit_row(one) for one in state.tail]
     rows += [_chunk_row(one) for one in state.chunks]
     rows += [_stream_row(name, token) for name, token in sorted(state.streams.items())]
+    rows.append(_row(_CHECKSUM, _CHECKSUM, {"crc32": _checksum_rows(rows, version)}))
     return pa.Table.from_pylist(rows, schema=ROWS)
 
 
-def from_rows(rows: Iterable[Mapping[str, Any]]) -> State:
-    """The state that manifest rows hold; unknown kinds of rows are skipped."""
+def from_rows(rows: Sequence[Mapping[str, Any]], version: int) -> State:
+    """The state that the rows of a manifest version hold; unknown kinds of rows are skipped.
+
+    Raises `StateMismatch` when the rows do not match their checksum; old manifests have none.
+    """
+    recorded = [row for row in rows if row["object_type"] == _CHECKSUM]
+    covered = [row for row in rows if row["object_type"] != _CHECKSUM]
+    if recorded and _facts(recorded[0])["crc32"] != _checksum_rows(covered, version):
+        raise StateMismatch(f"the rows of version {version} do not match their checksum")
     by_type: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_type.setdefault(row["object_type"], []).append(row)
@@ -98,6 +114,12 @@ def from_rows(rows: Iterable[Mapping[str, Any]]) -> State:
         chunks=tuple(_chunk(row) for row in by_type.get("commit_chunk", [])),
         streams={r["object_id"][7:]: _facts(r)["token"] for r in by_type.get("stream", [])},
     )
+
+
+def _checksum_rows(rows: Iterable[Mapping[str, Any]], version: int) -> str:
+    """The checksum of rows, in their order, and of the manifest version that they belong to."""
+    lines = [str(version), *("\x1f".join([str(row.get(name)) for name in READ]) for row in rows)]
+    return f"{zlib.crc32(_ROW_END.join(lines).encode()):08x}"
 
 
 def commit_rows(commits: Iterable[Commit]) -> pa.Table:

@@ -19,7 +19,7 @@ from lance.fragment import write_fragments
 from omnigraph import ids
 from omnigraph.errors import InternalError, StorageError
 
-from .failures import AbsentError, storage_failure
+from .failures import AbsentError, DamagedError, storage_failure
 from .layout import STAMP, STAMP_KEY
 from .objects import Found
 from .store import Store
@@ -124,7 +124,28 @@ def open_cell(
     version once more; then, and at all other places, listings are enough.
     """
     dataset = store.open(location, version)
+    if version is None and _has_successor(store, location, dataset):
+        dataset = _reopen(store, location, dataset)
     return Cell(store, location, dataset, mark=None if reused else "")
+
+
+def _has_successor(store: Store, location: str, dataset: Any) -> bool:
+    """Whether a file has the name of the next version, told without a request."""
+    number = int(dataset.version)
+    return number > 0 and store.objects.glance(_name_of(location, number + 1)) is not None
+
+
+def _reopen(store: Store, location: str, dataset: Any) -> Any:
+    """The newest version, which another writer may just have published.
+
+    Lance takes the version number from inside of the file. A file that holds an older version than
+    its name says would silently take the branch back to that version.
+    """
+    newer = store.open(location)
+    if newer.version > dataset.version:
+        return newer
+    name = _name_of(location, int(dataset.version) + 1)
+    raise DamagedError(f"{name} is damaged: it holds version {dataset.version}")
 
 
 def swap(store: Store, cell: Cell, rows: pa.Table) -> Cell:

@@ -1,43 +1,92 @@
 """Which rows of a fragment a version has deleted, from its deletion file alone.
 
 Owns the two forms of that file: a short list as Arrow, many rows as a Roaring bitmap. So nobody has
-to enumerate a fragment of millions of rows to learn which few of them are gone.
+to enumerate a fragment of millions of rows to learn which few of them are gone. Also owns that
+Lance never reads a damaged one: it allocates as much memory as the file claims to need, which ends
+the process.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from .failures import DamagedError
 from .store import Store
-from .table import Table, deletion_files
+
+if TYPE_CHECKING:
+    from .table import Table
 
 Offsets = npt.NDArray[np.int64]
 _PLAIN, _RUNS = 12346, 12347  # how a Roaring bitmap begins, without and with runs
+_LIST = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 _SPARSE = 4096  # values up to which a container is a list of them
 _NO_OFFSETS = 4  # containers with runs below which no table of offsets follows
 
 
-def deleted_offsets(store: Store, table: Table, fragment: Any) -> Offsets | None:
-    """The offsets of deleted rows, sorted; None when the file says it in a way not known here."""
+def deletion_files(table: "Table", fragments: Sequence[Any]) -> tuple[str, ...]:
+    """The root-relative names of the deletion files of fragments."""
+    marked = (one for one in fragments if one.deletion_file is not None)
+    return tuple(deletion_file(table.location, one) for one in marked)
+
+
+def deletion_file(location: str, metadata: Any) -> str:
+    """The root-relative name of the deletion file of a fragment."""
+    facts = metadata.to_json()["deletion_file"]
+    suffix = "arrow" if facts["file_type"] == "array" else "bin"
+    name = f"{metadata.id}-{facts['read_version']}-{facts['id']}.{suffix}"
+    return f"{location}/_deletions/{name}"
+
+
+def check_deletion_files(store: Store, table: "Table") -> None:
+    """Raise `DamagedError` if a version has a deletion file that Lance must not be given.
+
+    Each file is read once in the life of a process, on a disk only: an object store verifies what
+    it stores, and a read would cost a request.
+    """
+    if not store.root.local:
+        return
+    for fragment in table.dataset.get_fragments():
+        for name in deletion_files(table, [fragment.metadata]):
+            if store.memory.get(name) is None:
+                if deleted_offsets(store, table, fragment) is None:
+                    raise DamagedError(f"{name}, a list of deleted rows, is missing or damaged")
+                store.memory.put(name, True)
+
+
+def deleted_offsets(store: Store, table: "Table", fragment: Any) -> Offsets | None:
+    """The offsets of deleted rows, sorted; None when the file is missing, damaged or unknown."""
     facts = fragment.metadata
     if facts.deletion_file is None:
         return np.zeros(0, np.int64)
-    (name,) = deletion_files(table, [facts])
+    name = deletion_file(table.location, facts)
     body = store.objects.read(name)
     if body is None:
         return None
     try:
-        found = _listed(body) if name.endswith(".arrow") else read_bitmap(body)
-    except (KeyError, ValueError, IndexError, pa.ArrowException):
+        offsets = _read_list(body) if name.endswith(".arrow") else read_bitmap(body)
+    except (KeyError, ValueError, IndexError, MemoryError, TypeError, pa.ArrowException):
         return None
-    return found if len(found) == fragment.num_deletions else None
+    return offsets if _is_plausible(offsets, fragment) else None
 
 
-def _listed(body: bytes) -> Offsets:
-    column = pa.ipc.open_file(pa.py_buffer(body)).read_all()["row_id"]
-    return np.sort(column.to_numpy().astype(np.int64))
+def _is_plausible(offsets: Offsets, fragment: Any) -> bool:
+    """Whether offsets are as many as the version says, each once, and inside of the fragment."""
+    if len(offsets) != fragment.num_deletions:
+        return False
+    return not len(offsets) or bool(
+        offsets[0] >= 0 and offsets[-1] < fragment.physical_rows and np.all(np.diff(offsets) > 0)
+    )
+
+
+def _read_list(body: bytes) -> Offsets:
+    table = pa.ipc.open_file(pa.py_buffer(body)).read_all()
+    table.validate(full=True)
+    if table.schema != _LIST:
+        raise ValueError(f"a list of deleted rows has other columns: {table.schema}")
+    return np.sort(table["row_id"].to_numpy().astype(np.int64))
 
 
 def read_bitmap(body: bytes) -> Offsets:

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Protocol
 from omnigraph import ids
 from omnigraph.errors import StorageError
 
+from .checksums import SELF, matches_own_checksum, with_own_checksum
 from .effects import Effects
 from .failures import reported
 from .root import Root
@@ -92,21 +93,27 @@ class Objects:
         return self.backend.read(name)
 
     def read_json(self, name: str) -> dict[str, Any] | None:
-        """A JSON object, or None; what cannot be parsed is a permanent `StorageError`."""
+        """A JSON object, or None; what cannot be parsed is a permanent `StorageError`.
+
+        So is one that does not match its own checksum: changed, or moved here from another name.
+        """
         body = self.backend.read(name)
         if body is None:
             return None
         try:
-            found = json.loads(body)
+            facts = json.loads(body)
         except ValueError as error:
             raise _unreadable(name) from error
-        if not isinstance(found, dict):
+        if not isinstance(facts, dict):
             raise _unreadable(name)
-        return found
+        if not matches_own_checksum(name, facts):
+            raise _unreadable(name, "does not match its checksum")
+        facts.pop(SELF, None)
+        return facts
 
     def create_json(self, name: str, facts: Mapping[str, Any]) -> bool:
         """Create an object if the name is free; True when the object there is ours."""
-        mine = {**facts, "nonce": facts.get("nonce") or ids.nonce()}
+        mine = with_own_checksum(name, {**facts, "nonce": facts.get("nonce") or ids.nonce()})
         body = json.dumps(mine, ensure_ascii=False, sort_keys=True).encode()
         if self.effects.run("object", name, lambda: self.backend.create(name, body)):
             return True
@@ -153,8 +160,8 @@ class Objects:
         return self.backend.stillness(prefix)
 
 
-def _unreadable(name: str) -> StorageError:
-    message = f"control object {name} is not a JSON object; it was left as it is"
+def _unreadable(name: str, reason: str = "is not a JSON object") -> StorageError:
+    message = f"control object {name} {reason}; it was left as it is"
     return StorageError(message, kind="permanent", effect="none")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from lance import FragmentMetadata, LanceOperation
 
+from .checksums import FileChecksum
 from .table import Mark, Staged, Table
 
 
@@ -21,6 +22,7 @@ def staged_to_json(staged: Staged) -> dict[str, Any]:
         "touched": touched,
         "rows": staged.rows,
         "files": list(staged.files),
+        "checksums": {name: one.to_json() for name, one in staged.checksums.items()},
         **_operation_to_json(staged.operation),
     }
 
@@ -35,6 +37,7 @@ def staged_from_json(facts: Mapping[str, Any], table: Table) -> Staged:
         touched,
         facts["rows"],
         tuple(facts["files"]),
+        checksums={k: FileChecksum.from_json(v) for k, v in facts.get("checksums", {}).items()},
     )
 
 

@@ -6,13 +6,14 @@ because opening a pinned version costs two requests and holding it costs none.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import lance
 
+from .checksums import FileChecksum, checksum_files
 from .effects import Effects
 from .failures import AbsentError, storage_failure, unpanicked
 from .objects import Objects, open_objects, sync_names
@@ -40,10 +41,14 @@ def new_session(most: int = _INDEXES) -> Any:
 
 @dataclass(slots=True, eq=False)
 class Handles:
-    """Open Lance datasets by (location, version), the least used dropped first."""
+    """Open Lance datasets by (location, version), the least used dropped first.
+
+    A handle is marked as checked when what it would read on its own was proved to be readable.
+    """
 
     limit: int = _HANDLES
     _open: OrderedDict[tuple[str, int], Any] = field(default_factory=OrderedDict)
+    _checked: set[tuple[str, int]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, location: str, version: int) -> Any | None:
@@ -58,13 +63,25 @@ class Handles:
         """Let go of all handles: those of removed versions would answer until a file is read."""
         with self._lock:
             self._open.clear()
+            self._checked.clear()
+
+    def is_checked(self, location: str, version: int) -> bool:
+        """Whether the files of a version that is held were checked."""
+        return (location, version) in self._checked
+
+    def mark_checked(self, location: str, version: int) -> None:
+        """Remember that the files of a version were checked, as long as its handle is held."""
+        with self._lock:
+            if (location, version) in self._open:
+                self._checked.add((location, version))
 
     def put(self, location: str, dataset: Any) -> None:
         """Hold a handle."""
         with self._lock:
             self._open[location, dataset.version] = dataset
             while len(self._open) > self.limit:
-                self._open.popitem(last=False)
+                dropped, _ = self._open.popitem(last=False)
+                self._checked.discard(dropped)
 
 
 @dataclass(slots=True, eq=False)
@@ -165,6 +182,24 @@ class Store:
                 _fsync(file.fileno())
         for directory in {path.parent for path in paths}:
             sync_names(directory, Path(self.root.path), self._durable)
+
+    def sync_files(
+        self, names: Iterable[str], known: Mapping[str, FileChecksum] | None = None
+    ) -> dict[str, FileChecksum]:
+        """Sync written files, and return their checksums while they are in the page cache.
+
+        `known` are checksums that a writer elsewhere took. On an object store there are no others:
+        reading a file back would cost a request.
+        """
+        checksums = dict(known or {})
+        if self.root.local:
+            unknown = [name for name in names if name not in checksums]
+            checksums.update(checksum_files(Path(self.root.path), unknown))
+        try:
+            self.sync(*names)
+        except FileNotFoundError as error:  # a collector took it: the writer stages it again
+            raise AbsentError(f"{error.filename} is gone before it was committed") from error
+        return checksums
 
 
 def version_names(location: str, version: int) -> set[str]:

@@ -6,7 +6,7 @@ the exact version that a state names. Uniqueness of ids is not decided here, and
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
@@ -16,6 +16,8 @@ from lance import LanceOperation
 from lance.dataset import Index
 from lance.fragment import RowIdSequence, write_fragments
 
+from .checksums import FileChecksums
+from .deletions import check_deletion_files, deletion_file
 from .row_ids import check_row_ids
 from .sizes import FRAGMENT_ROWS
 from .store import Store
@@ -25,10 +27,15 @@ FORMAT: Literal["2.2"] = "2.2"
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table at one version. `version` is Lance's number; detached ones exceed 2^63."""
+    """A table at one version. `version` is Lance's number; detached ones exceed 2^63.
+
+    `new_files` are the files that this process has added to the table on the way to this version,
+    with their checksums; the commit that publishes the version records them.
+    """
 
     location: str
     dataset: Any
+    new_files: FileChecksums = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def version(self) -> int:
@@ -67,7 +74,8 @@ class Staged:
 
     `touched` are the fragments it removes or marks, `fields` the schema it was made for: both must
     still hold where it is committed. `files` are the root-relative names that it wrote.
-    `upfront` is upkeep that is committed just before it, and that it can do without.
+    `upfront` is upkeep that is committed just before it, and that it can do without. `checksums`
+    are those of the files that were taken where the files were written.
     """
 
     location: str
@@ -77,6 +85,7 @@ class Staged:
     rows: int = 0
     files: tuple[str, ...] = ()
     upfront: tuple["Staged", ...] = ()
+    checksums: FileChecksums = field(default_factory=dict, compare=False, repr=False)
 
 
 def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
@@ -94,13 +103,22 @@ def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
             session=store.session,
         ),
     )
-    _sync_creation(store, location)
+    checksums = store.sync_files([f"{location}/_versions/{(1 << 64) - 2}.manifest"])
     store.handles.put(location, dataset)
-    return Table(location, dataset)
+    return Table(location, dataset, checksums)
 
 
 def open_table(store: Store, location: str, version: int) -> Table:
-    """A table at the version that a state names."""
+    """A table at the version that a state names, ready to be read."""
+    table = open_version(store, location, version)
+    if not store.handles.is_checked(location, version):
+        check_deletion_files(store, table)
+        store.handles.mark_checked(location, version)
+    return table
+
+
+def open_version(store: Store, location: str, version: int) -> Table:
+    """A table at a version, to look at what it names; its rows must not be read."""
     return Table(location, store.open(location, version))
 
 
@@ -167,11 +185,13 @@ def commit(store: Store, table: Table, staged: Staged) -> Table:
     if isinstance(staged.operation, LanceOperation.Rewrite):
         gone = _following(table, {one.fragment for one in staged.touched})
         table = _detach(store, table, LanceOperation.CreateIndex([], gone)) if gone else table
-    store.sync(*staged.files)
-    return _detach(store, table, staged.operation)
+    checksums = store.sync_files(staged.files, staged.checksums)
+    return _detach(store, table, staged.operation, checksums)
 
 
-def _detach(store: Store, table: Table, operation: Any) -> Table:
+def _detach(
+    store: Store, table: Table, operation: Any, checksums: FileChecksums | None = None
+) -> Table:
     dataset = store.effects.run(
         "detach",
         table.location,
@@ -183,9 +203,13 @@ def _detach(store: Store, table: Table, operation: Any) -> Table:
             storage_options=store.options,
         ),
     )
-    store.sync(f"{table.location}/_versions/d{dataset.version}.manifest")
+    versions = f"{table.location}/_versions/"
+    version_file = store.sync_files([f"{versions}d{dataset.version}.manifest"])
     store.handles.put(table.location, dataset)
-    return Table(table.location, dataset)
+    store.handles.mark_checked(table.location, int(dataset.version))
+    # No state names the versions in between, only the data that they brought.
+    earlier = {name: one for name, one in table.new_files.items() if not name.startswith(versions)}
+    return Table(table.location, dataset, {**earlier, **(checksums or {}), **version_file})
 
 
 def _following(table: Table, fragments: set[int]) -> list[Index]:
@@ -275,7 +299,7 @@ def remove_rows(
             gone.append(number)
         else:
             marked.append(left)
-            files.append(_deletion_file(table, left))
+            files.append(deletion_file(table.location, left))
     return marked, gone, tuple(touched), tuple(files)
 
 
@@ -303,19 +327,3 @@ def mark_of(metadata: Any) -> Mark:
 def data_files(table: Table, fragments: Sequence[Any]) -> tuple[str, ...]:
     """The root-relative names of the data files of fragments."""
     return tuple(f"{table.location}/data/{one.path}" for f in fragments for one in f.files)
-
-
-def deletion_files(table: Table, fragments: Sequence[Any]) -> tuple[str, ...]:
-    """The root-relative names of the deletion files of fragments."""
-    return tuple(_deletion_file(table, one) for one in fragments if one.deletion_file is not None)
-
-
-def _deletion_file(table: Table, metadata: Any) -> str:
-    facts = metadata.to_json()["deletion_file"]
-    suffix = "arrow" if facts["file_type"] == "array" else "bin"
-    name = f"{metadata.id}-{facts['read_version']}-{facts['id']}.{suffix}"
-    return f"{table.location}/_deletions/{name}"
-
-
-def _sync_creation(store: Store, location: str) -> None:
-    store.sync(f"{location}/_versions/{(1 << 64) - 2}.manifest")

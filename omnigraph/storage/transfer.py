@@ -11,8 +11,9 @@ from functools import partial
 
 from omnigraph.errors import StorageError
 
+from .deletions import deletion_files
 from .store import Store, version_names
-from .table import data_files, deletion_files, open_table
+from .table import data_files, open_version
 
 _AT_ONCE = 8  # requests; a disk gains nothing from more than one
 Told = Callable[[str], None]
@@ -79,7 +80,7 @@ def missing_files(store: Store, location: str, version: int) -> list[str]:
 
 def version_files(store: Store, location: str, version: int) -> Files:
     """What a version of a table consists of, by its own account."""
-    table = open_table(store, location, version)
+    table = open_version(store, location, version)
     fragments = [one.metadata for one in table.dataset.get_fragments()]
     segments = [one for index in table.dataset.describe_indices() for one in index.segments]
     places = tuple(f"{location}/_indices/{one.uuid}" for one in segments)

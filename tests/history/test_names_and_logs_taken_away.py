@@ -265,7 +265,7 @@ def _state_bytes(root: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     line, largest = apart(root), 0
     for n in range(24):
         write(line, people(1, n), signature=Signature(message="x" * 8192))
-        largest = max(largest, to_rows(line.base().state).nbytes)
+        largest = max(largest, to_rows(line.base().state, 1).nbytes)
     check_invariants(root)
     return largest
 

@@ -331,7 +331,7 @@ def _numbers(value: Any) -> Iterator[int]:
 def _texts(root: Path, line: Line) -> Iterator[str]:
     """Every JSON text of a graph: rows of the state and of sealed chunks, control objects."""
     state = line.reload().state
-    yield from (row["metadata"] for row in to_rows(state).to_pylist())
+    yield from (row["metadata"] for row in to_rows(state, 1).to_pylist())
     for chunk in state.chunks:
         body = line.store.objects.read(chunk.name)
         for row in pa.ipc.open_file(body).read_all().to_pylist():

@@ -11,6 +11,7 @@ from omnigraph.history.state import (
     Chunk,
     Head,
     State,
+    StateMismatch,
     commit_of,
     commit_rows,
     from_rows,
@@ -73,8 +74,8 @@ STATES = st.builds(
 
 @given(STATES)
 def test_a_state_is_the_same_after_it_was_written_and_read(state: State) -> None:
-    rows = to_rows(state).select(READ).to_pylist()
-    assert from_rows(rows) == state
+    rows = to_rows(state, 7).select(READ).to_pylist()
+    assert from_rows(rows, 7) == state
 
 
 @given(st.lists(COMMITS, max_size=4))
@@ -84,7 +85,7 @@ def test_commits_are_the_same_after_they_were_sealed(commits: list[Commit]) -> N
 
 @given(STATES)
 def test_numbers_beyond_63_bits_are_text(state: State) -> None:
-    for row in to_rows(state).to_pylist():
+    for row in to_rows(state, 1).to_pylist():
         if row["object_type"] == "table":
             assert (
                 f'"lance_version":"{state.tables[row["table_key"]].lance_version}"'
@@ -94,12 +95,25 @@ def test_numbers_beyond_63_bits_are_text(state: State) -> None:
 
 def test_rows_of_a_kind_that_is_not_known_are_passed_over() -> None:
     state = State(Head("c", "main"), SchemaRow("h", "l"), {})
-    rows = to_rows(state).to_pylist()
-    assert from_rows([*rows, {**rows[0], "object_type": "from the future"}]) == state
+    *rows, _ = to_rows(state, 1).to_pylist()
+    assert from_rows([*rows, {**rows[0], "object_type": "from the future"}], 1) == state
+
+
+@given(STATES, st.data())
+def test_a_row_that_changed_or_belongs_to_another_version_is_refused(
+    state: State, data: st.DataObject
+) -> None:
+    rows = to_rows(state, 7).select(READ).to_pylist()
+    with pytest.raises(StateMismatch):
+        from_rows(rows, 8)
+    place = data.draw(st.integers(0, len(rows) - 2))
+    rows[place] |= {"location": f"{rows[place]['location']}x"}
+    with pytest.raises(StateMismatch):
+        from_rows(rows, 7)
 
 
 @pytest.mark.parametrize("kept", [0, 1])
 def test_a_manifest_without_head_or_schema_is_refused(kept: int) -> None:
-    rows = to_rows(State(Head("c", "main"), SchemaRow("h", "l"), {})).to_pylist()
+    rows = to_rows(State(Head("c", "main"), SchemaRow("h", "l"), {}), 1).to_pylist()
     with pytest.raises(InternalError):
-        from_rows([rows[kept]])
+        from_rows([rows[kept]], 1)

@@ -12,7 +12,7 @@ from omnigraph.history.state import State
 from omnigraph.storage import layout
 from omnigraph.storage.compact import fragments_with_dropped, plan_rewrite, task_files
 from omnigraph.storage.store import version_names
-from omnigraph.storage.table import open_table
+from omnigraph.storage.table import open_version
 
 from .live import Live
 from .roots import Marking, list_refs, merge_bases, read_head
@@ -56,7 +56,7 @@ def _rewritten(marking: Marking, entry: TableEntry, gone: Live, stays: Live) -> 
     files = marking.versions.get(key)
     if files is None:
         return 0
-    table = open_table(marking.store, *key)
+    table = open_version(marking.store, *key)
     holes = [one.metadata.deletion_file for one in table.dataset.get_fragments()]
     deleted: int = sum(one.num_deleted_rows for one in holes if one is not None)
     dropped = fragments_with_dropped(table)

@@ -1,0 +1,117 @@
+"""The checksums of files that commits record: packed into a commit row, and collected from logs.
+
+A commit names the files that it added to each table. A bulk load names them in an object of its
+own, so that the state, which is rewritten by every publish, stays small. Files that were written
+before checksums were recorded have none.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from omnigraph import ids
+from omnigraph.errors import StorageError
+from omnigraph.storage import layout
+from omnigraph.storage.checksums import FileChecksum, FileChecksums
+from omnigraph.storage.store import Store, version_names
+
+from .commit import Commit, TableEntry
+
+INLINE = 32  # files of one commit; the checksums of more are sealed in an object
+_SEALED = "sealed"
+_VERSION = "v"  # the file of the table version itself, which the entry of the table names
+_DATA, _SUFFIX = "data/", ".lance"
+
+Tables = Mapping[str, TableEntry | None]
+
+
+def record_checksums(store: Store, tables: Tables, files: FileChecksums) -> Mapping[str, Any]:
+    """The form in which a commit row carries the checksums of the files that it adds.
+
+    Writes an object when there are many. It is written before the commit that names it, so a crash
+    in between leaves an object that nothing names.
+    """
+    packed = pack_checksums(tables, files)
+    if len(files) <= INLINE:
+        return packed
+    name = f"{layout.CHECKSUMS}/{ids.new_ulid()}"
+    store.objects.create_json(name, {"files": packed})
+    return {_SEALED: name}
+
+
+def pack_checksums(tables: Tables, files: FileChecksums) -> dict[str, Any]:
+    """Checksums by table and by the short names of files."""
+    packed: dict[str, Any] = {}
+    for key, entry in tables.items():
+        prefix = f"{entry.location}/" if entry is not None else None
+        own = [name for name in files if prefix is not None and name.startswith(prefix)]
+        if entry is not None and own:
+            packed[key] = {_shorten(entry, name): files[name].to_json() for name in own}
+    return packed
+
+
+def collect_checksums(store: Store, commits: Iterable[Commit]) -> dict[str, FileChecksum]:
+    """All checksums that commits record, by the root-relative name of the file."""
+    checksums: dict[str, FileChecksum] = {}
+    for commit in commits:
+        checksums.update(read_checksums(store, commit))
+    return checksums
+
+
+def read_checksums(store: Store, commit: Commit) -> dict[str, FileChecksum]:
+    """The checksums that one commit records."""
+    packed = commit.files
+    if _SEALED in packed:
+        packed = _read_sealed(store, packed[_SEALED])
+    return {
+        _lengthen(entry, short): FileChecksum.from_json(facts)
+        for key, files in packed.items()
+        if (entry := commit.tables.get(key)) is not None
+        for short, facts in files.items()
+    }
+
+
+def _read_sealed(store: Store, name: str) -> Mapping[str, Any]:
+    """The content of a sealed object, which never changes."""
+    known: Mapping[str, Any] | None = store.memory.get(name)
+    if known is not None:
+        return known
+    facts = store.objects.read_json(name)
+    if facts is None or not isinstance(facts.get("files"), dict):
+        raise StorageError(
+            f"{name}, the checksums of a bulk write, is missing or damaged",
+            kind="permanent",
+            effect="none",
+            hint="the data may be intact: restore the object from a copy",
+        )
+    files: Mapping[str, Any] = facts["files"]
+    store.memory.put(name, files, weight=max(1, sum(map(len, files.values())) // 8))
+    return files
+
+
+def _shorten(entry: TableEntry, name: str) -> str:
+    """The name of a file as a commit row holds it.
+
+    >>> entry = TableEntry("node:A", "nodes/a", 1, 7, "c", 0)
+    >>> [_shorten(entry, f"nodes/a/{name}") for name in ("_versions/d7.manifest", "data/01.lance")]
+    ['v', '01']
+    """
+    if name in version_names(entry.location, entry.lance_version):
+        return _VERSION
+    short = name.removeprefix(f"{entry.location}/")
+    stem = short.removeprefix(_DATA).removesuffix(_SUFFIX)
+    return stem if short == f"{_DATA}{stem}{_SUFFIX}" and "/" not in stem else short
+
+
+def _lengthen(entry: TableEntry, short: str) -> str:
+    """The root-relative name of a file from its short form.
+
+    >>> entry = TableEntry("node:A", "nodes/a", 1, 7, "c", 0)
+    >>> _lengthen(entry, "01"), _lengthen(entry, "_deletions/0-1-2.arrow")
+    ('nodes/a/data/01.lance', 'nodes/a/_deletions/0-1-2.arrow')
+    """
+    if short == _VERSION:
+        version = entry.lance_version
+        attached = version < 1 << 63
+        stem = f"{(1 << 64) - 1 - version:020}" if attached else f"d{version}"
+        return f"{entry.location}/_versions/{stem}.manifest"
+    return f"{entry.location}/{short if '/' in short else f'{_DATA}{short}{_SUFFIX}'}"

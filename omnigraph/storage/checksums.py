@@ -1,0 +1,116 @@
+"""Checksums of files: how they are computed, and whether a file still matches the recorded one.
+
+Owns the choice of CRC-32: every flipped bit and every burst of up to 32 bits changes it, other
+damage escapes it once in four billion times, and it costs less than reading the file. A checksum
+of a control object covers its name, so that two objects of one kind cannot trade places.
+"""
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .store import Store
+
+BLOCK = 1 << 20  # bytes that are read at a time
+SELF = "crc32"  # the member of a control object that holds its own checksum
+MISSING = "it is missing"
+
+
+@dataclass(frozen=True, slots=True)
+class FileChecksum:
+    """The size of a file in bytes, and the CRC-32 of its content.
+
+    >>> FileChecksum.of_bytes(b"graph")
+    FileChecksum(size=5, crc32=3542277665)
+    >>> FileChecksum.from_json(FileChecksum(5, 17).to_json())
+    FileChecksum(size=5, crc32=17)
+    """
+
+    size: int
+    crc32: int
+
+    def to_json(self) -> list[Any]:
+        """The compact form in a commit."""
+        return [self.size, f"{self.crc32:08x}"]
+
+    @classmethod
+    def from_json(cls, facts: Sequence[Any]) -> "FileChecksum":
+        """A checksum from its compact form."""
+        size, digits = facts
+        return cls(int(size), int(digits, 16))
+
+    @classmethod
+    def of_bytes(cls, body: bytes) -> "FileChecksum":
+        """The checksum of bytes in memory."""
+        return cls(len(body), zlib.crc32(body))
+
+    @classmethod
+    def of_blocks(cls, blocks: Iterable[bytes]) -> "FileChecksum":
+        """The checksum of a file that is read piece by piece."""
+        size = crc = 0
+        for block in blocks:
+            size, crc = size + len(block), zlib.crc32(block, crc)
+        return cls(size, crc)
+
+
+FileChecksums = Mapping[str, FileChecksum]
+
+
+def checksum_path(path: Path) -> FileChecksum:
+    """The checksum of a file on a disk."""
+    with path.open("rb") as file:
+        return FileChecksum.of_blocks(iter(lambda: file.read(BLOCK), b""))
+
+
+def find_mismatch(store: "Store", name: str, expected: FileChecksum) -> str | None:
+    """Read a file and say how it differs from its checksum; None when it matches."""
+    blocks = store.objects.backend.blocks(name)
+    if blocks is None:
+        return MISSING
+    return describe_mismatch(expected, FileChecksum.of_blocks(blocks))
+
+
+def describe_mismatch(expected: FileChecksum, actual: FileChecksum) -> str | None:
+    """How a file differs from its checksum; None when it matches.
+
+    >>> describe_mismatch(FileChecksum(5, 1), FileChecksum(4, 1))
+    'it has 4 bytes instead of 5'
+    """
+    if actual.size != expected.size:
+        return f"it has {actual.size} bytes instead of {expected.size}"
+    if actual.crc32 != expected.crc32:
+        return "its content does not match its checksum"
+    return None
+
+
+def with_own_checksum(name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a control object together with the checksum of them and of its name."""
+    return {**facts, SELF: _own_checksum(name, facts)}
+
+
+def matches_own_checksum(name: str, facts: Mapping[str, Any]) -> bool:
+    """Whether a control object is what was written under this name; old ones have no checksum."""
+    rest = {key: value for key, value in facts.items() if key != SELF}
+    return SELF not in facts or facts[SELF] == _own_checksum(name, rest)
+
+
+def _own_checksum(name: str, facts: Mapping[str, Any]) -> str:
+    text = json.dumps(facts, ensure_ascii=False, sort_keys=True)
+    return f"{zlib.crc32(f'{name} {text}'.encode()):08x}"
+
+
+def checksum_files(root: Path, names: Iterable[str]) -> Iterator[tuple[str, FileChecksum]]:
+    """The checksums of files below a directory, with the blobs that stand beside a data file.
+
+    A file that a collector took meanwhile has none: whether it may be committed is decided later.
+    """
+    for name in names:
+        path = root / name
+        for file in (path, *sorted(path.with_suffix("").rglob("*.blob"))):
+            with suppress(FileNotFoundError):
+                yield file.relative_to(root).as_posix(), checksum_path(file)
