@@ -22,6 +22,7 @@ from omnigraph.history.schemas import read_schema
 from omnigraph.history.upkeep import FIRST, in_smaller_bites
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.rules.check import type_named
+from omnigraph.storage.checksums import FileChecksums
 from omnigraph.storage.compact import plan_rewrite, rewritten, stage_rewrite, task_bytes
 from omnigraph.storage.failures import DamagedError, reported
 from omnigraph.storage.fragments import bytes_of, fragment_ids
@@ -103,10 +104,14 @@ class Optimized:
 
 @dataclass(slots=True)
 class _Made:
-    """A table that is ready: the version it stands on, and the one that takes its place."""
+    """A table that is ready: the version it stands on, and the one that takes its place.
+
+    `files` are the checksums of the files that were written for it.
+    """
 
     base: TableEntry
     version: int
+    files: FileChecksums
 
 
 @dataclass(slots=True)
@@ -133,8 +138,8 @@ def optimize(
     base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
     run = _Run(line, _chosen(base, types))
     run.epoch = base.base.state.head.gc_epoch
-    for key, version in _whole_tended(run, base, hands).items():
-        run.made[key] = _Made(base.base.state.tables[key], version)
+    for key, table in _whole_tended(run, base, hands).items():
+        run.made[key] = _Made(base.base.state.tables[key], table.version, table.new_files)
     signature = Signature(actor or MAINTENANCE)
     first = publish(line, in_smaller_bites(lambda txn, limit: _plan(run, txn, limit)), signature)
     second = ensure_indices(line, signature, types=_whole(run)) if _was_beaten(run, first) else None
@@ -187,7 +192,7 @@ def _whole(run: _Run) -> list[str]:
     return [key for key in run.keys if key not in run.errors]
 
 
-def _whole_tended(run: _Run, txn: WriteTxn, hands: Hands) -> dict[str, int]:
+def _whole_tended(run: _Run, txn: WriteTxn, hands: Hands) -> dict[str, Table]:
     """What becomes of the tables, without those that turn out to be damaged."""
     entries = txn.base.state.tables
     while True:
@@ -202,7 +207,7 @@ def _whole_tended(run: _Run, txn: WriteTxn, hands: Hands) -> dict[str, int]:
             run.errors |= found
 
 
-def _tended(txn: WriteTxn, keys: Iterable[str], hands: Hands) -> dict[str, int]:
+def _tended(txn: WriteTxn, keys: Iterable[str], hands: Hands) -> dict[str, Table]:
     """Tables put together and covered, as versions that nobody names yet; only those that differ.
 
     Each step is done for all tables before the next one, so that many hands have enough to do.
@@ -212,7 +217,7 @@ def _tended(txn: WriteTxn, keys: Iterable[str], hands: Hands) -> dict[str, int]:
         staged = step(txn, tables, hands)
         made = {key: commit(txn.store, tables[key], one) for key, one in staged.items()}
         tables = {**tables, **made}
-    return {key: one.version for key, one in tables.items() if one.version != before[key].version}
+    return {key: one for key, one in tables.items() if one.version != before[key].version}
 
 
 def _put_together(txn: WriteTxn, tables: Mapping[str, Table], hands: Hands) -> dict[str, Staged]:
@@ -244,6 +249,7 @@ def _plan(run: _Run, txn: WriteTxn, limit: int | None) -> PublishPlan | None:
         maintenance=True,
         adopted={key: _next(one, txn) for key, one in fits.items()},
         epoch=state.head.gc_epoch,
+        files={name: file for one in fits.values() for name, file in one.files.items()},
     )
 
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import OmnigraphError, StorageError
+from omnigraph.history.file_checksums import read_checksums
 from omnigraph.history.schemas import Contract
 from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.storage import layout
 from omnigraph.storage.arrow import table_key
 from omnigraph.storage.failures import unpanicked
+from omnigraph.storage.hands import Hands, Here
 from omnigraph.storage.head import unremembering
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_table
@@ -40,6 +42,8 @@ class _Run:
     quick: bool
     tell: Progress
     whole: Wholeness
+    executor: Hands
+    share: float
     findings: dict[object, Finding] = field(default_factory=dict)
     more: int = 0
     rows: int = 0
@@ -68,10 +72,24 @@ class _Run:
         self.whole.renew()
 
 
-def check_graph(store: Store, *, quick: bool = False, progress: Progress | None = None) -> Checkup:
-    """Look at everything there is; `quick` leaves out rows, indexes and the insides of files."""
+def check_graph(
+    store: Store,
+    *,
+    quick: bool = False,
+    sample: float | None = None,
+    progress: Progress | None = None,
+    executor: Hands | None = None,
+) -> Checkup:
+    """Look at everything there is; `quick` leaves out rows, indexes and the insides of files.
+
+    `sample` is a quick check that also verifies the content of this share of the files. Files are
+    verified by the `executor`: threads of this process, unless another one is given.
+    """
     store = unremembering(store)
-    run = _Run(store, quick, progress or (lambda _: None), Wholeness(store, opened=not quick))
+    quick = quick or sample is not None
+    share = sample if sample is not None else float(not quick)
+    whole = Wholeness(store, opened=not quick)
+    run = _Run(store, quick, progress or (lambda _: None), whole, executor or Here(), share)
     early: list[Finding] = []
     heads = read_heads(store, early)
     run.add(iter(early))
@@ -86,6 +104,8 @@ def check_graph(store: Store, *, quick: bool = False, progress: Progress | None 
         "tags": sum(one.head.ref.place != layout.REFS for one in pasts),
         "commits": len(run.commits),
         "files": run.whole.looked_at,
+        "verified": len(run.whole.verified),
+        "unrecorded": len(run.whole.unrecorded),
         "rows": run.rows,
     }
     return Checkup(tuple(run.findings.values()), {**lost, **readable}, read, run.more)
@@ -117,6 +137,7 @@ def _past(run: _Run, past: Past) -> Past:
     run.tell(branch)
     run.commits |= past.commits.keys()
     contract = check_schema(run.store, past)
+    run.add(_learn_checksums(run, past))
     run.add(iter(past.findings))
     run.add(check_versions(past, run.whole))
     if contract is not None and not run.quick:
@@ -127,6 +148,18 @@ def _past(run: _Run, past: Past) -> Past:
             run.add(replace(found, branch=branch) for found in _of_type(run, judge, one))
         run.rows += judge.rows
     return past
+
+
+def _learn_checksums(run: _Run, past: Past) -> Iterator[Finding]:
+    """Verify the files of a branch; checksums that cannot be read are a finding."""
+    for commit in past.commits.values():
+        try:
+            run.whole.learn(read_checksums(run.store, commit))
+        except StorageError as error:
+            yield Finding("log", error.message, branch=past.head.label, hint=error.hint)
+    if run.share:
+        run.tell(f"{past.head.label} files")
+        run.whole.verify(run.executor, run.share)
 
 
 def _of_type(run: _Run, judge: Judge, one: Node | Edge) -> Iterator[Finding]:

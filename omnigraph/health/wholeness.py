@@ -1,16 +1,21 @@
 """Whether table versions are whole: their own file, and every file that they name.
 
-Owns what was learned about files, each of which is looked at once. What a cleanup took from the
-past is told apart from what was lost: a cleanup takes a version before the files that it names.
+Owns what was learned about files, each of which is looked at once: its size always, its content
+against the checksum that a commit recorded. What a cleanup took from the past is told apart from
+what was lost: a cleanup takes a version before the files that it names.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from omnigraph import ids
 from omnigraph.errors import OmnigraphError
+from omnigraph.history.retention.survey import place_of
+from omnigraph.storage.checksums import FileChecksum, FileChecksums
 from omnigraph.storage.deletions import deleted_offsets, deletion_files
 from omnigraph.storage.failures import AbsentError, unpanicked
+from omnigraph.storage.hands import Hands
 from omnigraph.storage.lost_index import short_segments
 from omnigraph.storage.physical import open_file, stored_batches
 from omnigraph.storage.store import Store, version_names
@@ -20,6 +25,7 @@ from omnigraph.storage.transfer import Files, version_files
 Fault = tuple[str, str]  # the name of a file, and what is wrong with it
 Version = tuple[str, int]
 _MISSING = "it is missing"
+_ROWS, _BLOB = ".lance", ".blob"
 _INDEXED = (".lance", ".idx")  # files that an index of any kind consists of
 Standing = Literal["whole", "reclaimed", "broken"]
 
@@ -37,6 +43,29 @@ class Wholeness:
     _files: dict[Version, Files] = field(default_factory=dict)
     _short: dict[Version, frozenset[str]] = field(default_factory=dict)
     _indexed: dict[str, bool] = field(default_factory=dict)
+    checksums: dict[str, FileChecksum] = field(default_factory=dict)
+    verified: dict[str, str | None] = field(default_factory=dict)
+    unrecorded: set[str] = field(default_factory=set)
+    _blobs: dict[str, list[str]] = field(default_factory=dict)
+
+    def learn(self, checksums: FileChecksums) -> None:
+        """Take in the checksums that commits recorded."""
+        for name in checksums.keys() - self.checksums.keys():
+            self.checksums[name] = checksums[name]
+            if name.endswith(_BLOB):
+                self._blobs.setdefault(f"{name.rpartition('/')[0]}{_ROWS}", []).append(name)
+
+    def verify(self, executor: Hands, share: float = 1.0) -> None:
+        """Compare the content of recorded files that are there with their checksums.
+
+        With a `share` below 1 only so many of them, chosen at random.
+        """
+        places = {place_of(name) for name in self.checksums}
+        listed = {name for place in places for name in self._listing(place)}
+        waiting = (self.checksums.keys() & listed) - self.verified.keys()
+        chosen = [one for one in sorted(waiting) if share >= 1 or ids.random_fraction() < share]
+        wrong = executor.verify(self.store, {name: self.checksums[name] for name in chosen})
+        self.verified |= {name: wrong.get(name) for name in chosen}
 
     @property
     def looked_at(self) -> int:
@@ -55,7 +84,7 @@ class Wholeness:
         if version not in self.versions:
             self.versions[version] = tuple(self._faults(version))
         files = self._files.get(version)
-        names = () if files is None else files.all
+        names = () if files is None else self._with_blobs(files)
         later = tuple((name, self.bad[name]) for name in names if name in self.bad)
         return tuple(dict.fromkeys((*self.versions[version], *later)))
 
@@ -79,8 +108,11 @@ class Wholeness:
         return [one for one in there if not self._opens(one, listed)]
 
     def _opens(self, place: str, listed: Mapping[str, int]) -> bool:
-        """Whether every file of an index can be opened; each is looked at once."""
-        names = [one for one in listed if one.startswith(f"{place}/") and one.endswith(_INDEXED)]
+        """Whether every file of an index is as it was written; each is looked at once."""
+        inside = [one for one in listed if one.startswith(f"{place}/")]
+        if any(self._differs(name, listed) for name in inside):
+            return False
+        names = [one for one in inside if one.endswith(_INDEXED) and one not in self.verified]
         for name in names if self.opened else ():
             if name not in self._indexed:
                 try:
@@ -116,6 +148,11 @@ class Wholeness:
         if not own:
             yield f"{location}/_versions/d{number}.manifest", _MISSING
             return
+        (name,) = own
+        difference = self._differs(name, listed)
+        if difference is not None:
+            yield name, difference
+            return
         try:
             with unpanicked():
                 files = self._files[version] = version_files(self.store, location, number)
@@ -127,7 +164,24 @@ class Wholeness:
         except (OmnigraphError, OSError, ValueError, RuntimeError):
             yield f"{location}/_versions/d{number}.manifest", "the version cannot be read"
             return
-        yield from (fault for name in files.all for fault in self._file(name, listed))
+        names = self._with_blobs(files)
+        yield from (fault for name in names for fault in self._file(name, listed))
+
+    def _with_blobs(self, files: Files) -> Iterator[str]:
+        """The files that a version names, and the recorded blobs beside its data files."""
+        yield from files.all
+        for name in files.data:
+            yield from self._blobs.get(name, ())
+
+    def _differs(self, name: str, listed: Mapping[str, int]) -> str | None:
+        """How a file differs from its checksum, by its size or, if it was verified, its content."""
+        expected = self.checksums.get(name)
+        if expected is None:
+            self.unrecorded.add(name)
+            return None
+        if listed[name] != expected.size:
+            return f"it has {listed[name]} bytes instead of {expected.size}"
+        return self.verified.get(name)
 
     def _read_deletions(self, location: str, number: int, listed: dict[str, int]) -> None:
         """Which rows are deleted must be as many as the version says: else some would be back."""
@@ -136,6 +190,8 @@ class Wholeness:
             for name in deletion_files(table, [one.metadata]):
                 if name in self._sound or name in self.bad or not listed.get(name):
                     continue
+                if self._differs(name, listed) is not None:
+                    continue  # named when the files of the version are looked at
                 if deleted_offsets(self.store, table, one) is None:
                     self.bad[name] = "the list of deleted rows cannot be read"
 
@@ -157,9 +213,11 @@ class Wholeness:
     def _look(self, name: str, listed: dict[str, int]) -> Iterable[Fault]:
         if name not in listed:
             yield name, _MISSING
-        elif listed[name] == 0:
-            yield name, "it is empty"
-        elif self.opened and name.endswith(".lance"):
+            return
+        difference = "it is empty" if listed[name] == 0 else self._differs(name, listed)
+        if difference is not None:
+            yield name, difference
+        elif self.opened and name.endswith(_ROWS) and name not in self.verified:
             try:
                 open_file(self.store, name)
             except ValueError:

@@ -80,7 +80,12 @@ def read_anew(store: Store, row: SchemaRow) -> Contract:
 
 
 def _read(store: Store, row: SchemaRow) -> Contract:
-    facts = store.objects.read_json(row.location)
+    try:
+        facts = store.objects.read_json(row.location)
+    except StorageError as error:
+        if error.kind != "permanent":
+            raise
+        raise _lost(store, "is damaged", "permanent") from error
     if facts is None:
         raise _lost(store, "is missing", "not_found")
     try:

@@ -7,18 +7,23 @@ does for work of its own: a task that fails or is killed leaves nothing that any
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from heapq import heappop, heappush
 from typing import Any
 
+from omnigraph.storage.checksums import FileChecksum, FileChecksums
 from omnigraph.storage.compact import run_task
+from omnigraph.storage.hands import Here as LocalExecutor
 from omnigraph.storage.index import Build, build
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table
 
 from .jobs import run_jobs
 from .place import Place, place_of
+from .session import parallelism
 
 LARGE = 1 << 30  # bytes to read from which on executors are worth their start
 _PART = 1 << 22  # rows of a segment of an index
+_GROUPS = 4  # groups of files for each task that can run at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,28 @@ class SparkHands:
         """Build segments of indexes."""
         place, keyed = _sent(store, jobs)
         return run_jobs(self.spark, partial(_index, place), keyed)
+
+    def verify(self, store: Store, files: FileChecksums) -> dict[str, str]:
+        """Read files and compare them with their checksums, a few large groups of them per task."""
+        groups = _group_by_size(files, parallelism(self.spark))
+        place = place_of(store, {})
+        results = run_jobs(self.spark, partial(_verify, place), groups)
+        return {name: reason for result in results for name, reason in result.items()}
+
+
+def _group_by_size(files: FileChecksums, tasks: int) -> list[dict[str, FileChecksum]]:
+    """Files in groups of about the same size, the largest files first."""
+    groups: list[dict[str, FileChecksum]] = [{} for _ in range(max(1, _GROUPS * tasks))]
+    heap = [(0, number) for number in range(len(groups))]
+    for name, checksum in sorted(files.items(), key=lambda item: -item[1].size):
+        size, number = heappop(heap)
+        groups[number][name] = checksum
+        heappush(heap, (size + checksum.size, number))
+    return [group for group in groups if group]
+
+
+def _verify(place: Place, files: FileChecksums) -> dict[str, str]:
+    return LocalExecutor().verify(place.store(), files)
 
 
 def _sent(store: Store, jobs: Sequence[tuple[Table, Any]]) -> tuple[Place, list[tuple[str, Any]]]:

@@ -10,18 +10,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from .deletion_list import Offsets, read_offsets
 from .failures import DamagedError
 from .store import Store
 
 if TYPE_CHECKING:
     from .table import Table
 
-Offsets = npt.NDArray[np.int64]
 _PLAIN, _RUNS = 12346, 12347  # how a Roaring bitmap begins, without and with runs
-_LIST = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 _SPARSE = 4096  # values up to which a container is a list of them
 _NO_OFFSETS = 4  # containers with runs below which no table of offsets follows
 
@@ -66,8 +64,8 @@ def deleted_offsets(store: Store, table: "Table", fragment: Any) -> Offsets | No
     if body is None:
         return None
     try:
-        offsets = _read_list(body) if name.endswith(".arrow") else read_bitmap(body)
-    except (KeyError, ValueError, IndexError, MemoryError, TypeError, pa.ArrowException):
+        offsets = read_offsets(body) if name.endswith(".arrow") else read_bitmap(body)
+    except (LookupError, OSError, ValueError, MemoryError, TypeError, pa.ArrowException):
         return None
     return offsets if _is_plausible(offsets, fragment) else None
 
@@ -79,14 +77,6 @@ def _is_plausible(offsets: Offsets, fragment: Any) -> bool:
     return not len(offsets) or bool(
         offsets[0] >= 0 and offsets[-1] < fragment.physical_rows and np.all(np.diff(offsets) > 0)
     )
-
-
-def _read_list(body: bytes) -> Offsets:
-    table = pa.ipc.open_file(pa.py_buffer(body)).read_all()
-    table.validate(full=True)
-    if table.schema != _LIST:
-        raise ValueError(f"a list of deleted rows has other columns: {table.schema}")
-    return np.sort(table["row_id"].to_numpy().astype(np.int64))
 
 
 def read_bitmap(body: bytes) -> Offsets:
@@ -115,6 +105,8 @@ def read_bitmap(body: bytes) -> Offsets:
     for (key, less), run in zip(heads.tolist(), runs.tolist(), strict=True):
         values, at = _container(body, at, less + 1, bool(run))
         parts.append(values + (key << 16))
+    if at != len(body):
+        raise ValueError("a bitmap is shorter or longer than its containers")
     return np.concatenate(parts)
 
 

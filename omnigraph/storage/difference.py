@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .blobs import is_blob, row_schema
-from .deletions import Offsets, deleted_offsets
+from .deletion_list import Offsets
+from .deletions import deleted_offsets
 from .equality import same_rows
 from .failures import reported, storage_failure
 from .find import batches, read, take_bytes

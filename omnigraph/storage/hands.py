@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, TypeVar
 
 from lance.dataset import Index
 
+from .checksums import FileChecksums, find_mismatch
 from .compact import run_task
 from .index import Build, build
 from .store import Store
@@ -21,6 +23,7 @@ from .table import Table
 Job = TypeVar("Job")
 Done = TypeVar("Done")
 AT_ONCE = 8  # tables; Lance itself uses all cores for one
+VERIFIED_AT_ONCE = 4  # files: reading and checksums release the interpreter lock
 
 
 class Hands(Protocol):
@@ -40,6 +43,9 @@ class Hands(Protocol):
     def index(self, store: Store, jobs: Sequence[tuple[Table, Build]]) -> list[Index | None]:
         """Build segments of indexes; None where there is nothing yet to build one from."""
 
+    def verify(self, store: Store, files: FileChecksums) -> dict[str, str]:
+        """Read files and compare them with their checksums; return what is wrong, by name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Here:
@@ -56,6 +62,12 @@ class Here:
     def index(self, store: Store, jobs: Sequence[tuple[Table, Build]]) -> list[Index | None]:
         """Build segments of indexes."""
         return _by_table(jobs, lambda table, one: build(store, table, one), self.tables)
+
+    def verify(self, store: Store, files: FileChecksums) -> dict[str, str]:
+        """Read files and compare them with their checksums, some at once."""
+        with ThreadPoolExecutor(VERIFIED_AT_ONCE, "verify") as pool:
+            reasons = pool.map(partial(find_mismatch, store), files, files.values())
+            return {name: reason for name, reason in zip(files, reasons, strict=True) if reason}
 
 
 def at_once() -> int:

@@ -7,7 +7,7 @@ import lance
 import pytest
 
 import omnigraph
-from omnigraph.errors import CatalogError, InputError, InternalError, OmnigraphError
+from omnigraph.errors import CatalogError, InputError, OmnigraphError, StorageError
 from omnigraph.graph import Graph
 from omnigraph.history.plan import PublishPlan
 from omnigraph.history.publish import publish
@@ -36,7 +36,7 @@ def test_the_first_manifest_version_has_everything(tmp_path: Path) -> None:
     assert [one["version"] for one in manifest.versions()] == [1]
     rows = manifest.to_table().to_pylist()
     kinds = sorted(one["object_type"] for one in rows)
-    assert kinds == ["graph_commit", "graph_head", "schema", "table", "table", "table"]
+    assert kinds == ["checksum", "graph_commit", "graph_head", "schema", "table", "table", "table"]
     assert manifest.schema.metadata[layout.STAMP_KEY.encode()] == b"100"
     assert manifest.schema.names == [
         "object_id", "object_type", "location", "metadata", "base_objects",
@@ -113,8 +113,16 @@ def test_a_dropped_table_is_gone_now_and_there_before(graph: Graph) -> None:
 @pytest.mark.parametrize("kind", ["graph_head", "schema"])
 def test_a_manifest_without_its_head_is_no_state(graph: Graph, kind: str) -> None:
     rewrite_manifest(graph.uri, lambda rows: [r for r in rows if r["object_type"] != kind])
-    with pytest.raises(InternalError, match="exactly one head and one schema"):
+    with pytest.raises(StorageError, match="__manifest is damaged"):
         omnigraph.open(graph.uri, read_only=True)
+
+
+def test_a_manifest_that_was_edited_by_hand_does_not_match_its_checksum(graph: Graph) -> None:
+    place = f"{graph.uri}/__manifest"
+    rows = lance.dataset(place).to_table()
+    lance.write_dataset(rows.slice(0, rows.num_rows), place, mode="overwrite")
+    with pytest.raises(StorageError, match="__manifest is damaged"):
+        omnigraph.open(graph.uri)
 
 
 def test_a_kind_of_row_from_the_future_is_passed_over(graph: Graph) -> None:
@@ -142,7 +150,7 @@ def test_a_commit_without_facts_is_damage(graph: Graph) -> None:
         return rows
 
     rewrite_manifest(graph.uri, emptied)
-    with pytest.raises(InternalError, match="no metadata"):
+    with pytest.raises(StorageError, match="__manifest is damaged"):
         omnigraph.open(graph.uri)
 
 
