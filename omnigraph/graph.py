@@ -6,7 +6,7 @@ and never changes which branch or which past it shows.
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ from omnigraph.history.rename import rename_branch
 from omnigraph.history.schemas import Contract
 from omnigraph.history.snapshot import Snapshot, of_state
 from omnigraph.history.tags import line_with
+from omnigraph.history.verification import FirstUseVerifier
 from omnigraph.ingest.load import LoadMode
 from omnigraph.inspecting import Inspecting
 from omnigraph.keeping import Keeping
@@ -129,12 +130,17 @@ class Graph(Reading, Feeding, Travel, Shaping, Keeping, Inspecting):
         *,
         progress: Progress | None = None,
         storage_options: Options | None = None,
+        verify: bool = True,
     ) -> Copied:
-        """Copy the whole graph, all branches and history, to an empty place."""
+        """Copy the whole graph, all branches and history, to an empty place.
+
+        Every file that has a checksum is compared with it on the way; `verify=False` carries what
+        is damaged along, to rescue the rest.
+        """
         self._open()
         durability, options = self._store.durability, storage_options
         target = open_store(os.fspath(uri), durability=durability, options=options)
-        return copy_graph(self._store, target, progress, actor=self.actor)
+        return copy_graph(self._store, target, progress, actor=self.actor, verify=verify)
 
     def _bound(self, line: Line) -> "Graph":
         made = Graph(self._store, line, read_only=self.read_only, actor=self.actor)
@@ -150,6 +156,7 @@ class Graph(Reading, Feeding, Travel, Shaping, Keeping, Inspecting):
             "actor": self.actor,
             "read_only": self._store.effects.read_only,
             "durability": self._store.durability,
+            "verify": self._store.verifier is not None,
             "storage_options": None if self._store.root.local else options,
         }
         return type(self)._revived, (self.uri, facts, shown)
@@ -277,7 +284,7 @@ def init(  # noqa: PLR0913 - all but two are named, and seldom given
     return Graph(store, line, actor=actor)
 
 
-def open(
+def open(  # noqa: PLR0913 - all but the first are named
     uri: Location,
     *,
     branch: str = MAIN,
@@ -285,15 +292,19 @@ def open(
     read_only: bool = False,
     durability: Durability = "fsync",
     storage_options: Options | None = None,
+    verify: bool | None = None,
 ) -> Graph:
     """Open a graph. Read-write settles what a cut-off operation left; read-only writes nothing.
 
-    `storage_options` are settings of an object store; they win over the `AWS_*` variables.
+    `storage_options` are settings of an object store; they win over the `AWS_*` variables. With
+    `verify`, or `OMNIGRAPH_VERIFY=1`, each file is compared with its checksum on its first use.
     """
     actor = actor_of(actor)
     effects = Effects(read_only=read_only)
     place, options = os.fspath(uri), storage_options
     store = open_store(place, effects=effects, durability=durability, options=options)
+    if verify if verify is not None else os.environ.get("OMNIGRAPH_VERIFY", "0") not in ("", "0"):
+        store = replace(store, verifier=FirstUseVerifier())
     try:
         line = branches.open_line(store, branch)
     except BranchNotFound:

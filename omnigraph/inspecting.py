@@ -4,7 +4,7 @@ Each call is one run below. Only a repair that was asked for twice writes anythi
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from omnigraph.events import operation
 from omnigraph.writing import Writing
@@ -19,19 +19,32 @@ class Inspecting(Writing):
     """Everything about the health of a graph."""
 
     def check(
-        self, *, quick: bool = False, progress: Callable[[str], object] | None = None
+        self,
+        *,
+        quick: bool = False,
+        sample: float | None = None,
+        engine: Literal["auto", "spark", "local"] = "auto",
+        spark: Any = None,
+        progress: Callable[[str], object] | None = None,
     ) -> "Checkup":
         """Look whether everything is as it should be, on every branch and tag.
 
         Names, manifests, logs, the files of every version that is kept, rules of the schema,
         indexes, and what other programs did to tables. The answer is true when nothing is wrong;
         it lists all findings, and the newest commit of each branch that can be read. `quick` leaves
-        out rows, indexes and the insides of files. Writes nothing.
+        out rows, indexes and the insides of files. `sample` is a quick check that also compares the
+        content of this share of the files, such as 0.1, with their checksums. Writes nothing.
+
+        `engine` says who compares files: "local", "spark", on the session `spark` or on one of its
+        own, or "auto": Spark from 32 GiB of files on, where it can be had.
         """
-        from omnigraph.health.check import check_graph
+        from omnigraph.health.check import check_graph, executor_for
 
         self._open()
-        return check_graph(self._store, quick=quick, progress=progress)
+        executor = executor_for(self._store, engine, spark)
+        return check_graph(
+            self._store, quick=quick, sample=sample, progress=progress, executor=executor
+        )
 
     def status(self) -> "Status":
         """What the graph consists of: fragments, versions, bytes, rows that no index covers.

@@ -1,16 +1,20 @@
 """`omnigraph check`: look whether a graph is as it should be, or whether an entity is gone."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import exits, show
 from .address import address, direct_only, store_option, uri_argument
+from .engines import chosen, engine_options
 from .options import settings, shared_options
 
 if TYPE_CHECKING:
     from omnigraph.health.finding import Checkup
     from omnigraph.storage.root import Root
+
+
+_CHECKSUMS = ("verified", "unrecorded")
 
 
 @click.command()
@@ -29,43 +33,59 @@ if TYPE_CHECKING:
     help="With --absent: a file or folder more, such as one of rejects; may be given again.",
 )
 @click.option("--quick", is_flag=True, help="Leave out rows, indexes and the insides of files.")
+@click.option(
+    "--sample",
+    type=click.FloatRange(0, 100, min_open=True),
+    metavar="PERCENT",
+    help="Quick check that also verifies the content of this share of the files.",
+)
+@engine_options("from 32 GiB of files on")
 @store_option
 @direct_only
 @shared_options
-def check(
+def check(  # noqa: PLR0913, PLR0917 - an argument for each option
     uri: str | None,
     store: str | None,
     absent: tuple[str, str] | None,
     also: tuple[str, ...],
     quick: bool,
+    sample: float | None,
+    engine: str,
+    master: str | None,
+    remote: str | None,
 ) -> None:
     """Look at everything there is: names, logs, files, rules of the schema, indexes.
+
+    Every file that has a checksum is read and compared with it.
 
     Exit code 1 when something is wrong, 5 when there are only warnings. With --absent: look whether
     an entity is gone for good; exit code 5 when there are traces of it. Nothing is written.
     """
     root = address(uri, store)
     if absent is not None:
-        if quick:
-            raise click.UsageError("--absent and --quick do not go together")
+        if quick or sample is not None:
+            raise click.UsageError("--absent does not go together with --quick or --sample")
         _absent(root, absent, also)
         return
     if also:
         raise click.UsageError("--also needs --absent")
-    _whole(root, quick)
+    share = sample / 100 if sample is not None else None
+    _whole(root, quick, share, chosen(engine, master, remote))
 
 
-def _whole(root: "Root", quick: bool) -> None:
+def _whole(root: "Root", quick: bool, sample: float | None, spark: dict[str, Any]) -> None:
     # Not through a handle: a graph that cannot be opened is what this is for.
-    from omnigraph.health.check import check_graph
+    from omnigraph.health.check import check_graph, executor_for
     from omnigraph.storage.effects import Effects
     from omnigraph.storage.store import open_store
 
-    found = check_graph(open_store(root.uri, effects=Effects(read_only=True)), quick=quick)
+    store = open_store(root.uri, effects=Effects(read_only=True))
+    executor = executor_for(store, spark["engine"], spark.get("spark"))
+    found = check_graph(store, quick=quick, sample=sample, executor=executor)
     if settings().json:
         show.document({"uri": root.uri, **found.to_json()})
     else:
-        _show(found, quick)
+        _show(found, quick or sample is not None)
     if not found:
         raise click.exceptions.Exit(exits.FAILED)
     if found.findings:
@@ -86,8 +106,14 @@ def _show(found: "Checkup", quick: bool) -> None:
     read = ", ".join(
         show.count(number, nouns.get(what, what.removesuffix("s")))
         for what, number in found.read.items()
-        if number or (what != "tags" and not (quick and what == "rows"))
+        if what not in _CHECKSUMS
+        and (number or (what != "tags" and not (quick and what == "rows")))
     )
+    if found.read["unrecorded"]:
+        older = show.count(found.read["unrecorded"], "file")
+        show.note(f"{older} without a checksum, written before checksums were recorded")
+    verified = show.count(found.read["verified"], "file")
+    read += f", the content of {verified} verified" if found.read["verified"] else ""
     wrong = sum(one.severity == "error" for one in found.findings) + found.more
     warned = len(found.findings) - wrong + found.more
     said = [show.count(wrong, "error")] if wrong else []

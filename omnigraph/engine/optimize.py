@@ -20,15 +20,23 @@ from omnigraph.history.plan import PublishPlan, SameVersion, Signature, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.history.schemas import read_schema
 from omnigraph.history.upkeep import FIRST, in_smaller_bites
+from omnigraph.history.verification import damaged_files
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.rules.check import type_named
 from omnigraph.storage.checksums import FileChecksums
-from omnigraph.storage.compact import plan_rewrite, rewritten, stage_rewrite, task_bytes
+from omnigraph.storage.compact import (
+    plan_rewrite,
+    rewritten,
+    stage_rewrite,
+    task_bytes,
+    task_sources,
+)
 from omnigraph.storage.failures import DamagedError, reported
 from omnigraph.storage.fragments import bytes_of, fragment_ids
 from omnigraph.storage.hands import Hands, Here
 from omnigraph.storage.index import covered
 from omnigraph.storage.table import Staged, Table, commit, open_table
+from omnigraph.storage.transfer import version_files
 
 from .tend import MAINTENANCE, columns_of, cover, ensure_indices, pending
 
@@ -201,10 +209,26 @@ def _whole_tended(run: _Run, txn: WriteTxn, hands: Hands) -> dict[str, Table]:
                 return _tended(txn, _whole(run), hands)
         except (ServerError, ValueError, RuntimeError):
             left = {key: entries[key] for key in _whole(run)}
-            found = damaged(txn.store, left, deep=False) or damaged(txn.store, left, deep=True)
+            found = _damaged(txn, left, hands)
             if not found:
                 raise
             run.errors |= found
+
+
+def _damaged(
+    txn: WriteTxn, entries: Mapping[str, TableEntry], hands: Hands
+) -> dict[str, DamagedError]:
+    """The tables that cannot be rewritten, by the cheapest look that shows one."""
+    store = txn.store
+    if missing := damaged(store, entries, deep=False):
+        return missing
+    named = {key: version_files(store, e.location, e.lance_version) for key, e in entries.items()}
+    names = [name for files in named.values() for name in files.all]
+    wrong = damaged_files(store, txn.base.state, names, hands)
+    mismatches = {
+        key: wrong[name] for key, files in named.items() for name in files.all if name in wrong
+    }
+    return mismatches or damaged(store, entries, deep=True)
 
 
 def _tended(txn: WriteTxn, keys: Iterable[str], hands: Hands) -> dict[str, Table]:
@@ -223,6 +247,9 @@ def _tended(txn: WriteTxn, keys: Iterable[str], hands: Hands) -> dict[str, Table
 def _put_together(txn: WriteTxn, tables: Mapping[str, Table], hands: Hands) -> dict[str, Staged]:
     plans = {key: plan_rewrite(table, deletions=_DELETED) for key, table in tables.items()}
     jobs = [(tables[key], task) for key, tasks in plans.items() for task in tasks]
+    sources = [name for table, task in jobs for name in task_sources(table, task)]
+    for error in damaged_files(txn.store, txn.base.state, sources, hands).values():
+        raise error
     done = iter(hands.rewrite(txn.store, jobs) if jobs else ())
     results = {key: list(islice(done, len(tasks))) for key, tasks in plans.items()}
     return {key: rewritten(tables[key], one) for key, one in results.items() if one}

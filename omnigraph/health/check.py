@@ -6,13 +6,16 @@ writes, and it goes on after every finding: all that is wrong is told at once.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.errors import OmnigraphError, StorageError
+from omnigraph.errors import InputError, OmnigraphError, StorageError
 from omnigraph.history.file_checksums import read_checksums
+from omnigraph.history.retention.survey import TABLES
 from omnigraph.history.schemas import Contract
 from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.pipeline.engine import Engine
 from omnigraph.storage import layout
 from omnigraph.storage.arrow import table_key
 from omnigraph.storage.failures import unpanicked
@@ -30,6 +33,7 @@ from .rows import Judge
 from .wholeness import Version, Wholeness
 
 _ATTEMPTS = 10
+LARGE = 32 << 30  # bytes of files from which on executors are worth their start
 SHOWN = 1000  # findings that are kept; more are only counted
 Progress = Callable[[str], object]
 
@@ -85,6 +89,8 @@ def check_graph(
     `sample` is a quick check that also verifies the content of this share of the files. Files are
     verified by the `executor`: threads of this process, unless another one is given.
     """
+    if sample is not None and not 0 < sample <= 1:
+        raise InputError(f"sample is {sample}", reason="expected a share above 0 and up to 1")
     store = unremembering(store)
     quick = quick or sample is not None
     share = sample if sample is not None else float(not quick)
@@ -109,6 +115,19 @@ def check_graph(
         "rows": run.rows,
     }
     return Checkup(tuple(run.findings.values()), {**lost, **readable}, read, run.more)
+
+
+def executor_for(store: Store, engine: Engine, spark: Any) -> Hands | None:
+    """Who compares files with their checksums; None is this process."""
+    from omnigraph.pipeline.optimize import SparkHands
+    from omnigraph.pipeline.pick import session_for
+
+    def is_large() -> bool:
+        listed = (one.size for place in TABLES for one in store.objects.list(place))
+        return sum(listed) >= LARGE
+
+    session = session_for(engine, spark, is_large)
+    return SparkHands(session) if session is not None else None
 
 
 def _settled(run: _Run, head: Head) -> Past | None:

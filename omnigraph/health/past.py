@@ -135,7 +135,7 @@ def check_versions(past: Past, whole: Wholeness) -> Iterator[Finding]:
             reason = f"files of the index are missing, rows are scanned instead: {place}"
             yield Finding("index", reason, "error", branch, key, None, place, _BUILD)
         for place in whole.damaged_indexes((entry.location, entry.lance_version)):
-            reason = f"the index cannot be read, rows are scanned instead: {place}"
+            reason = f"a file of the index is damaged, answers may be wrong: {place}"
             yield Finding("index", reason, "error", branch, key, None, place, REBUILD)
     yield from _of_past(past, whole, "broken")
 

@@ -7,12 +7,14 @@ main, is last.
 
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from omnigraph import ids
 from omnigraph.errors import (
     AlreadyExists,
     ConcurrentCommit,
     GraphNotInitialized,
+    HistoryReclaimed,
     InitializationClaimed,
     InputError,
     StorageError,
@@ -24,8 +26,12 @@ from omnigraph.storage.store import Store, version_names
 from omnigraph.storage.transfer import transfer
 
 from . import refs
+from .file_checksums import collect_checksums
 from .manifest import Opened, read_manifest
 from .proof import what_lacks
+
+if TYPE_CHECKING:
+    from omnigraph.storage.checksums import FileChecksum
 
 # Immutable objects that states name; intents, leases and claims belong to running processes.
 _DATA = ("nodes", "edges", layout.SCHEMAS, layout.COMMITS, layout.CHECKSUMS, layout.AUDIT)
@@ -54,9 +60,17 @@ class _Captured:
 
 
 def copy_graph(
-    source: Store, target: Store, progress: Progress | None = None, *, actor: str | None = None
+    source: Store,
+    target: Store,
+    progress: Progress | None = None,
+    *,
+    actor: str | None = None,
+    verify: bool = True,
 ) -> Copied:
     """Copy the graph at `source` to `target`, which must be empty.
+
+    Every file that has a checksum is compared with it on the way, unless `verify` is false: raises
+    `DamagedError` for the first that differs, and the copy cannot be opened.
 
     A copy that was cut off cannot be opened. Files that vanish under way, because cleanup took
     them, make the copy begin again with newer states; what was carried already stays.
@@ -72,6 +86,8 @@ def copy_graph(
     for _ in range(_ATTEMPTS):
         branches = _capture(source)
         carrying.forget_names({one.ref for one in branches})
+        if verify and not carrying.learn_checksums(branches):
+            continue
         if carrying.data() and carrying.proved(branches) and carrying.states(branches):
             target.objects.remove(layout.CLAIM)
             names = tuple(sorted(one.name for one in branches if not one.tag))
@@ -131,6 +147,7 @@ class _Carrying:
     def __init__(self, source: Store, target: Store, progress: Progress) -> None:
         self.source, self.target, self.progress = source, target, progress
         self.sizes: dict[str, int] = {}
+        self.checksums: dict[str, FileChecksum] = {}
         self._done = self._total = 0
         self._lost: object = None
 
@@ -139,6 +156,15 @@ class _Carrying:
         for name in [one for one in self.sizes if one.startswith("_refs/")]:
             if name not in kept:
                 self._drop(name)
+
+    def learn_checksums(self, branches: Sequence[_Captured]) -> bool:
+        """Read the checksums that logs record; False when a piece of one vanished meanwhile."""
+        try:
+            recorded = collect_checksums(self.source, (one.opened.state for one in branches))
+        except HistoryReclaimed:
+            return False
+        self.checksums |= recorded
+        return True
 
     def data(self) -> bool:
         """Carry everything that states name; False when something vanished."""
@@ -183,4 +209,4 @@ class _Carrying:
             self._done += sizes[name]
             self.progress(self._done, self._total)
 
-        return transfer(self.source, self.target, sizes, told)
+        return transfer(self.source, self.target, sizes, told, self.checksums)

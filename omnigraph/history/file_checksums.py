@@ -5,7 +5,7 @@ own, so that the state, which is rewritten by every publish, stays small. Files 
 before checksums were recorded have none.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from omnigraph import ids
@@ -15,6 +15,8 @@ from omnigraph.storage.checksums import FileChecksum, FileChecksums
 from omnigraph.storage.store import Store, version_names
 
 from .commit import Commit, TableEntry
+from .log import Log
+from .state import State
 
 INLINE = 32  # files of one commit; the checksums of more are sealed in an object
 _SEALED = "sealed"
@@ -49,11 +51,29 @@ def pack_checksums(tables: Tables, files: FileChecksums) -> dict[str, Any]:
     return packed
 
 
-def collect_checksums(store: Store, commits: Iterable[Commit]) -> dict[str, FileChecksum]:
-    """All checksums that commits record, by the root-relative name of the file."""
+def find_checksums(store: Store, state: State, names: Set[str]) -> dict[str, FileChecksum]:
+    """The checksums of some files, from the newest commits on back, until all are there.
+
+    A file without one was written before checksums were recorded.
+    """
     checksums: dict[str, FileChecksum] = {}
-    for commit in commits:
-        checksums.update(read_checksums(store, commit))
+    for commit in Log(store, state).newest_commits():
+        if checksums.keys() >= names:
+            break
+        recorded = read_checksums(store, commit)
+        checksums |= {name: recorded[name] for name in names & recorded.keys()}
+    return checksums
+
+
+def collect_checksums(store: Store, states: Iterable[State]) -> dict[str, FileChecksum]:
+    """All checksums that the logs of some states record."""
+    checksums: dict[str, FileChecksum] = {}
+    seen: set[str] = set()
+    for state in states:
+        for commit in Log(store, state).newest_commits():
+            if commit.id not in seen:
+                seen.add(commit.id)
+                checksums |= read_checksums(store, commit)
     return checksums
 
 

@@ -20,7 +20,7 @@ from .log import Log
 from .manifest import Opened, is_newest, read_manifest, stillness
 
 # By root, branch, and what a store promises and may do: nobody writes by the leave of another.
-_lines: "WeakValueDictionary[tuple[str, int, str, str, bool], Line]" = WeakValueDictionary()
+_lines: "WeakValueDictionary[tuple[str, int, str, str, bool, bool], Line]" = WeakValueDictionary()
 _registry = threading.Lock()
 
 
@@ -141,7 +141,8 @@ def line_of(store: Store, name: str, ulid: str) -> Line:
     """The line of a branch, shared by everything in this process that writes to it."""
     with _registry:
         root, effects = store.root, store.effects
-        key = (root.identity, root.access, ulid, store.durability, effects.read_only)
+        verifies = store.verifier is not None
+        key = (root.identity, root.access, ulid, store.durability, effects.read_only, verifies)
         found = _lines.get(key)
         if found is None or found.ended:
             found = _lines[key] = Line(store, name, ulid)

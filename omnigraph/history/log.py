@@ -42,6 +42,7 @@ class Log:
     def __init__(self, store: Store, state: State) -> None:
         self._store = store
         self._known = {one.id: one for one in state.tail}
+        self._tail, self._chunks = state.tail, state.chunks
         self._unread = list(state.chunks)
         self._oldest = state.chunks[0] if state.chunks else None
         self._maps: dict[str, ChunkMap] = {}
@@ -69,6 +70,15 @@ class Log:
         if found is None:
             raise HistoryReclaimed("the first commit of the graph is gone")
         return found
+
+    def newest_commits(self) -> Iterator[Commit]:
+        """All commits, those of the tail first and then those of chunks, read as they are needed.
+
+        The order inside of a piece of the log is that of the log, reversed.
+        """
+        yield from reversed(self._tail)
+        for chunk in reversed(self._chunks):
+            yield from reversed(self._read(chunk))
 
     def first_parents(self, commit_id: str) -> Iterator[Commit]:
         """A commit, its first parent, and so on to the first commit."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from omnigraph.history.plan import PublishPlan, Requirement, WriteTxn
 from omnigraph.history.schemas import read_schema
+from omnigraph.history.verification import intact
 from omnigraph.rules.check import type_named
 from omnigraph.rules.delta import Delta, TableDelta
 from omnigraph.rules.indexed import indexed_columns
@@ -34,7 +35,8 @@ def stage(
 def _tidied(txn: WriteTxn, key: str, staged: Staged) -> Staged:
     schema = read_schema(txn.store, txn.base.state.schema)
     columns = indexed_columns(type_named(schema.ir.catalog, key))
-    return tidied(txn.store, txn.table(key), staged, columns)
+    passes = intact(txn.store, txn.base.state)
+    return tidied(txn.store, txn.table(key), staged, columns, passes)
 
 
 def stage_tables(txn: WriteTxn, delta: Delta) -> Mapping[str, Staged]:

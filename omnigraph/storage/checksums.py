@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .failures import DamagedError
+
 if TYPE_CHECKING:
     from .store import Store
 
@@ -86,6 +88,19 @@ def describe_mismatch(expected: FileChecksum, actual: FileChecksum) -> str | Non
     if actual.crc32 != expected.crc32:
         return "its content does not match its checksum"
     return None
+
+
+def verified_blocks(
+    name: str, blocks: Iterable[bytes], expected: FileChecksum | None
+) -> Iterator[bytes]:
+    """The same blocks; raises `DamagedError` after the last one if they do not match."""
+    size = crc = 0
+    for block in blocks:
+        size, crc = size + len(block), zlib.crc32(block, crc)
+        yield block
+    reason = describe_mismatch(expected, FileChecksum(size, crc)) if expected is not None else None
+    if reason is not None:
+        raise DamagedError(f"{name} is damaged: {reason}")
 
 
 def with_own_checksum(name: str, facts: Mapping[str, Any]) -> dict[str, Any]:

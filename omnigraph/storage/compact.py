@@ -15,11 +15,12 @@ from lance import FragmentMetadata, LanceOperation
 
 from omnigraph import ids
 
+from .checksums import FileChecksum
 from .failures import DamagedError
 from .fields import columns_of
 from .sizes import FRAGMENT_ROWS
 from .store import Store
-from .table import Staged, Table, data_files, field_digest, mark_of
+from .table import Staged, Table, data_files, field_digest, files_of, mark_of
 
 TARGET = FRAGMENT_ROWS
 _SIDES = ("old", "new")
@@ -87,8 +88,17 @@ def task_bytes(task: str) -> int:
 
 def task_files(table: Table, task: str) -> tuple[str, ...]:
     """The data files that a task puts together, which no new version names."""
-    held = json.loads(task)["task"]["fragments"]
-    return data_files(table, [FragmentMetadata.from_json(json.dumps(one)) for one in held])
+    return data_files(table, _sources(task))
+
+
+def task_sources(table: Table, task: str) -> tuple[str, ...]:
+    """Every file that a task reads, deletion files included."""
+    return files_of(table, _sources(task))
+
+
+def _sources(task: str) -> list[Any]:
+    fragments = json.loads(task)["task"]["fragments"]
+    return [FragmentMetadata.from_json(json.dumps(one)) for one in fragments]
 
 
 def run_task(store: Store, table: Table, task: str) -> str:
@@ -102,7 +112,14 @@ def run_task(store: Store, table: Table, task: str) -> str:
     except pa.ArrowInvalid as error:  # how Lance says that it could not read
         raise DamagedError(f"{table.location} cannot be read: {error}") from error
     old = [one.to_json() for one in done.original_fragments]
-    return json.dumps({"old": old, "new": [_bare(one) for one in done.new_fragments]})
+    checksums = store.checksum_files(data_files(table, done.new_fragments))
+    return json.dumps(
+        {
+            "old": old,
+            "new": [_bare(one) for one in done.new_fragments],
+            "checksums": {name: one.to_json() for name, one in checksums.items()},
+        }
+    )
 
 
 def rewritten(table: Table, results: Sequence[str]) -> Staged:
@@ -115,7 +132,13 @@ def rewritten(table: Table, results: Sequence[str]) -> Staged:
     touched = tuple(mark_of(one) for old, _ in pairs for one in old)
     files = data_files(table, [one for _, new in pairs for one in new])
     operation = LanceOperation.Rewrite(groups, [])
-    return Staged(table.location, operation, field_digest(table), touched, 0, files)
+    checksums = {
+        name: FileChecksum.from_json(one)
+        for facts in map(json.loads, results)
+        for name, one in facts["checksums"].items()
+    }
+    fields = field_digest(table)
+    return Staged(table.location, operation, fields, touched, 0, files, checksums=checksums)
 
 
 def _runs(table: Table, target_rows: int, due: Callable[[Any], bool]) -> list[list[Any]]:

@@ -6,7 +6,7 @@ some fifteen times. A write can always do without, and what is larger than a wri
 left to `optimize`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any
@@ -15,7 +15,7 @@ from .blobs import is_blob
 from .compact import held_fragments, stage_joined
 from .index import extended
 from .store import Store
-from .table import Staged, Table
+from .table import Staged, Table, files_of
 
 FEWEST = 4  # fragments that are worth a fold
 LARGER = 8  # times what is folded: so large may a fragment be that goes in with it
@@ -25,24 +25,35 @@ INDEXED = 512  # rows of a fragment that is worth an index
 _FRESH = 4  # fragments at the end: so many writes after a fold look for its index
 
 
-def tidied(store: Store, table: Table, staged: Staged, columns: Mapping[str, str]) -> Staged:
+def tidied(
+    store: Store,
+    table: Table,
+    staged: Staged,
+    columns: Mapping[str, str],
+    intact: Callable[[Iterable[str]], bool],
+) -> Staged:
     """The change, with upkeep of its table before it when that is due.
 
-    `columns` are those that have an index, or shall get one, with its kind.
+    `columns` are those that have an index, or shall get one, with its kind. `intact` tells whether
+    files are as they were written: what is not stays where `check` finds it.
     """
     touched = {one.fragment for one in staged.touched}
     every = [one for one in table.dataset.get_fragments() if one.fragment_id not in touched]
-    made = _folded(store, table, every) or _indexed(store, table, every, columns)
+    made = _folded(store, table, every, intact) or _indexed(store, table, every, columns)
     return replace(staged, upfront=(made,)) if made is not None else staged
 
 
-def _folded(store: Store, table: Table, every: Sequence[Any]) -> Staged | None:
+def _folded(
+    store: Store, table: Table, every: Sequence[Any], intact: Callable[[Iterable[str]], bool]
+) -> Staged | None:
     if len(every) < FEWEST or any(is_blob(one) for one in table.schema):
         return None
     tail = _tail(every)
     due = due_of([_rows(one) for one in tail])
     chosen = _free(table, tail[-due:]) if due else []
-    return stage_joined(store, table, chosen) if len(chosen) >= FEWEST else None
+    if len(chosen) < FEWEST or not intact(files_of(table, [one.metadata for one in chosen])):
+        return None
+    return stage_joined(store, table, chosen)
 
 
 def _free(table: Table, fragments: Sequence[Any]) -> list[Any]:

@@ -18,11 +18,13 @@ from lance.fragment import RowIdSequence, write_fragments
 from omnigraph.errors import InternalError
 
 from .blobs import stored_form
+from .checksums import FileChecksum
 from .failures import storage_failure
 from .row_ids import check_row_ids
 from .store import Store
 from .table import FORMAT, Staged, Table, data_files, field_digest, mark_of, remove_rows
 
+_CHECKSUMS = "checksums"  # the member that our writers add to what describes a fragment
 _WHOLE = 1 << 30  # rows of one file: the caller decides where a fragment ends
 Addresses = npt.NDArray[np.uint64]
 
@@ -78,7 +80,11 @@ def read_fragments(
 def write_rows(
     store: Store, table: Table, rows: pa.Table, row_ids: Sequence[int] | None = None
 ) -> dict[str, Any]:
-    """Write rows as one fragment; with `row_ids` they keep those of the rows they replace."""
+    """Write rows as one fragment; with `row_ids` they keep those of the rows they replace.
+
+    What describes it holds the checksums of its files, taken while they are in the page cache of
+    the machine that wrote them.
+    """
     shaped = stored_form(rows, table.schema).select(table.schema.names).cast(table.schema)
     written: list[Any] = store.effects.run(
         "stage",
@@ -98,7 +104,8 @@ def write_rows(
     if row_ids is not None:
         written[0].row_id_meta = RowIdSequence(list(row_ids)).to_inline_metadata()
     facts: dict[str, Any] = written[0].to_json()
-    return facts
+    checksums = store.checksum_files(data_files(table, written))
+    return {**facts, _CHECKSUMS: {name: one.to_json() for name, one in checksums.items()}}
 
 
 def read_staged(
@@ -118,8 +125,9 @@ def appended(table: Table, fragments: Sequence[Mapping[str, Any]]) -> Staged:
     """Fragments of any writers as one addition."""
     new = _revived(fragments)
     operation = LanceOperation.Append(new)
-    files = data_files(table, new)
-    return Staged(table.location, operation, field_digest(table), (), _rows(new), files)
+    files, fields = data_files(table, new), field_digest(table)
+    sums = _checksums(fragments)
+    return Staged(table.location, operation, fields, (), _rows(new), files, checksums=sums)
 
 
 def overwritten(table: Table, fragments: Sequence[Mapping[str, Any]]) -> Staged:
@@ -128,8 +136,9 @@ def overwritten(table: Table, fragments: Sequence[Mapping[str, Any]]) -> Staged:
     operation = LanceOperation.Overwrite(table.dataset.lance_schema, new)
     touched = tuple(mark_of(one.metadata) for one in table.dataset.get_fragments())
     count = _rows(new) - table.dataset.count_rows()
-    files = data_files(table, new)
-    return Staged(table.location, operation, field_digest(table), touched, count, files)
+    files, fields = data_files(table, new), field_digest(table)
+    sums = _checksums(fragments)
+    return Staged(table.location, operation, fields, touched, count, files, checksums=sums)
 
 
 def changed(
@@ -151,13 +160,21 @@ def changed(
     operation = LanceOperation.Update(
         removed_fragment_ids=gone, updated_fragments=marked, new_fragments=new, update_mode=""
     )
-    files = data_files(table, new) + marks
+    files, fields = data_files(table, new) + marks, field_digest(table)
     count = _rows(new) - len(removed)
-    return Staged(table.location, operation, field_digest(table), touched, count, files)
+    sums = _checksums(fragments)
+    return Staged(table.location, operation, fields, touched, count, files, checksums=sums)
 
 
 def _revived(fragments: Sequence[Mapping[str, Any]]) -> list[Any]:
-    return [FragmentMetadata.from_json(json.dumps(one)) for one in fragments]
+    bare = ({key: one[key] for key in one if key != _CHECKSUMS} for one in fragments)
+    return [FragmentMetadata.from_json(json.dumps(one)) for one in bare]
+
+
+def _checksums(fragments: Sequence[Mapping[str, Any]]) -> dict[str, FileChecksum]:
+    """The checksums that the writers of fragments took."""
+    recorded = (item for one in fragments for item in one.get(_CHECKSUMS, {}).items())
+    return {name: FileChecksum.from_json(facts) for name, facts in recorded}
 
 
 def _rows(fragments: Sequence[Any]) -> int:

@@ -121,6 +121,7 @@ class Store:
     handles: Handles = field(default_factory=Handles)
     memory: Memory = field(default_factory=Memory, compare=False, repr=False)
     session: Any = field(default_factory=new_session)
+    verifier: Any = field(default=None, compare=False, repr=False)  # called on the first use
     _durable: set[Path] = field(default_factory=set, compare=False, repr=False)
 
     @property
@@ -183,6 +184,10 @@ class Store:
         for directory in {path.parent for path in paths}:
             sync_names(directory, Path(self.root.path), self._durable)
 
+    def checksum_files(self, names: Iterable[str]) -> dict[str, FileChecksum]:
+        """The checksums of files that were just written; none on an object store."""
+        return dict(checksum_files(Path(self.root.path), names)) if self.root.local else {}
+
     def sync_files(
         self, names: Iterable[str], known: Mapping[str, FileChecksum] | None = None
     ) -> dict[str, FileChecksum]:
@@ -191,10 +196,9 @@ class Store:
         `known` are checksums that a writer elsewhere took. On an object store there are no others:
         reading a file back would cost a request.
         """
+        names = list(names)
         checksums = dict(known or {})
-        if self.root.local:
-            unknown = [name for name in names if name not in checksums]
-            checksums.update(checksum_files(Path(self.root.path), unknown))
+        checksums |= self.checksum_files(name for name in names if name not in checksums)
         try:
             self.sync(*names)
         except FileNotFoundError as error:  # a collector took it: the writer stages it again

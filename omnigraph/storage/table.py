@@ -17,7 +17,7 @@ from lance.dataset import Index
 from lance.fragment import RowIdSequence, write_fragments
 
 from .checksums import FileChecksums
-from .deletions import check_deletion_files, deletion_file
+from .deletions import check_deletion_files, deletion_file, deletion_files
 from .row_ids import check_row_ids
 from .sizes import FRAGMENT_ROWS
 from .store import Store
@@ -113,6 +113,8 @@ def open_table(store: Store, location: str, version: int) -> Table:
     table = open_version(store, location, version)
     if not store.handles.is_checked(location, version):
         check_deletion_files(store, table)
+        if store.verifier is not None:
+            store.verifier(store, table)
         store.handles.mark_checked(location, version)
     return table
 
@@ -322,6 +324,11 @@ def mark_of(metadata: Any) -> Mark:
     facts = json.loads(facts) if isinstance(facts, str) else facts
     files = tuple(one["path"] for one in facts["files"])
     return Mark(int(facts["id"]), files, json.dumps(facts["deletion_file"], sort_keys=True))
+
+
+def files_of(table: Table, fragments: Sequence[Any]) -> tuple[str, ...]:
+    """The root-relative names of the data and deletion files of fragments."""
+    return data_files(table, fragments) + deletion_files(table, fragments)
 
 
 def data_files(table: Table, fragments: Sequence[Any]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from functools import partial
 
 from omnigraph.errors import StorageError
 
+from .checksums import FileChecksum, FileChecksums, verified_blocks
 from .deletions import deletion_files
 from .store import Store, version_names
 from .table import data_files, open_version
@@ -19,9 +20,18 @@ _AT_ONCE = 8  # requests; a disk gains nothing from more than one
 Told = Callable[[str], None]
 
 
-def transfer(source: Store, target: Store, names: Iterable[str], told: Told) -> bool:
-    """Copy objects by name; False when one of them was not there. `told` hears each name."""
-    carry = partial(_carry, source, target, told)
+def transfer(
+    source: Store,
+    target: Store,
+    names: Iterable[str],
+    told: Told,
+    checksums: FileChecksums | None = None,
+) -> bool:
+    """Copy objects by name; False when one of them was not there. `told` hears each name.
+
+    Raises `DamagedError` for an object that does not match its checksum, and leaves it out.
+    """
+    carry = partial(_carry, source, target, told, checksums or {})
     if source.root.local and target.root.local:
         return all(carry(name) for name in names)
     with ThreadPoolExecutor(_AT_ONCE, "transfer") as pool:
@@ -32,21 +42,22 @@ class _VanishedError(Exception):
     """There is no such object any more."""
 
 
-def _carry(source: Store, target: Store, told: Told, name: str) -> bool:
+def _carry(source: Store, target: Store, told: Told, checksums: FileChecksums, name: str) -> bool:
     try:
-        target.effects.run("object", name, lambda: _fill(source, target, name))
+        fill = partial(_fill, source, target, name, checksums.get(name))
+        target.effects.run("object", name, fill)
     except _VanishedError:
         return False
     told(name)
     return True
 
 
-def _fill(source: Store, target: Store, name: str) -> None:
+def _fill(source: Store, target: Store, name: str, expected: FileChecksum | None) -> None:
     # Opened here, not before: an effect that never begins must not leave a file open.
     blocks = source.objects.backend.blocks(name)
     if blocks is None:
         raise _VanishedError
-    target.objects.backend.fill(name, blocks)
+    target.objects.backend.fill(name, verified_blocks(name, blocks, expected))
 
 
 @dataclass(frozen=True, slots=True)

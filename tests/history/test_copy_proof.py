@@ -182,14 +182,14 @@ def test_a_branch_that_was_deleted_between_two_attempts_is_not_in_the_copy(
     real = transferring.transfer
     seen: list[int] = []
 
-    def transfer(source: Store, to: Store, names: Any, told: Any) -> bool:
+    def transfer(source: Store, to: Store, names: Any, *rest: Any) -> bool:
         """The first attempt ends when the ref of `gone` was carried, since it is deleted then."""
         wanted = list(names)
         if not seen and any("_refs/branches/kept" in one for one in wanted):
             seen.append(1)
             delete_branch(line.store, "gone")
             return False
-        return real(source, to, wanted, told)
+        return real(source, to, wanted, *rest)
 
     monkeypatch.setattr(copying, "transfer", transfer)
     copied = copy_graph(line.store, target)

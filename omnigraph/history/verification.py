@@ -1,0 +1,108 @@
+"""Files verified against their checksums before they are rewritten, and on first use if asked for.
+
+Owns the rule that damage is never copied into a fresh file, where no checksum could show it any
+more. On an object store nothing is read for this alone: such a store verifies what it keeps.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from omnigraph.errors import HistoryReclaimed, NotFound, OmnigraphError
+from omnigraph.storage import layout
+from omnigraph.storage.checksums import FileChecksum, find_mismatch
+from omnigraph.storage.failures import DamagedError
+from omnigraph.storage.hands import Hands
+from omnigraph.storage.store import Store
+from omnigraph.storage.table import Table
+from omnigraph.storage.transfer import version_files
+
+from . import refs
+from .file_checksums import find_checksums, read_checksums
+from .log import Log
+from .manifest import read_manifest
+from .state import State
+
+
+def damaged_files(
+    store: Store, state: State, names: Iterable[str], executor: Hands
+) -> dict[str, DamagedError]:
+    """The files among these that do not match their checksums, each with the error that says so."""
+    wanted = frozenset(names)
+    try:
+        expected = find_checksums(store, state, wanted)
+    except HistoryReclaimed:  # pieces of the log were merged since, and cleaned up
+        expected = find_checksums(store, read_manifest(store, state.head.ulid).state, wanted)
+    wrong = executor.verify(store, expected)
+    return {name: mismatch_error(name, reason) for name, reason in wrong.items()}
+
+
+def mismatch_error(name: str, reason: str) -> DamagedError:
+    """The error for a file that is not what was written."""
+    return DamagedError(f"{name} is damaged: {reason}; nothing was changed")
+
+
+def intact(store: Store, state: State) -> Callable[[Iterable[str]], bool]:
+    """A test of whether files may be rewritten: all that have a checksum match it.
+
+    Local disks only: elsewhere every file passes, because reading it would cost a request.
+    """
+
+    def test(names: Iterable[str]) -> bool:
+        if not store.root.local:
+            return True
+        try:
+            expected = find_checksums(store, state, frozenset(names))
+            return not any(find_mismatch(store, name, one) for name, one in expected.items())
+        except OmnigraphError:  # a log that cannot be read stops no write
+            return False
+
+    return test
+
+
+@dataclass(slots=True)
+class FirstUseVerifier:
+    """Verifies the files of every table version that is opened, each file once in a process.
+
+    The checksums come from the logs of all branches and tags. They are read again only when a
+    version has a file that none of them names.
+    """
+
+    checksums: dict[str, FileChecksum] = field(default_factory=dict)
+    verified: set[str] = field(default_factory=set)
+    _commits: set[str] = field(default_factory=set)
+
+    def __call__(self, store: Store, table: Table) -> None:
+        """Raise `DamagedError` if a file of the table does not match its checksum."""
+        files = version_files(store, table.location, table.version)
+        named = {*files.all, *self._below(files.places)}
+        if not named <= self.checksums.keys():
+            self._learn(store)
+            named |= self._below(files.places)
+        named |= self._below(name.removesuffix(".lance") for name in files.data)
+        for name in sorted((named & self.checksums.keys()) - self.verified):
+            reason = find_mismatch(store, name, self.checksums[name])
+            if reason is not None:
+                raise mismatch_error(name, reason)
+            self.verified.add(name)
+
+    def _below(self, places: Iterable[str]) -> set[str]:
+        """The recorded files of directories: of indexes, and of blobs beside a data file."""
+        prefixes = tuple(f"{place}/" for place in places)
+        return {name for name in self.checksums if prefixes and name.startswith(prefixes)}
+
+    def _learn(self, store: Store) -> None:
+        for place in (layout.REFS, layout.TAGS):
+            for name in refs.known_names(store, place):
+                ref = refs.look_up(store, name, place)
+                if ref is not None:
+                    self._learn_from(store, ref.ulid)
+
+    def _learn_from(self, store: Store, ulid: str) -> None:
+        try:
+            state = read_manifest(store, ulid).state
+        except NotFound:
+            return  # deleted since it was listed
+        for commit in Log(store, state).newest_commits():
+            if commit.id not in self._commits:
+                self._commits.add(commit.id)
+                self.checksums.update(read_checksums(store, commit))
