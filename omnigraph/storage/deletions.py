@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .table import Table
 
 _PLAIN, _RUNS = 12346, 12347  # how a Roaring bitmap begins, without and with runs
+_CACHED = 128  # offsets that weigh as much as a commit in memory
 _SPARSE = 4096  # values up to which a container is a list of them
 _NO_OFFSETS = 4  # containers with runs below which no table of offsets follows
 
@@ -48,18 +49,35 @@ def check_deletion_files(store: Store, table: "Table") -> None:
         return
     for fragment in table.dataset.get_fragments():
         for name in deletion_files(table, [fragment.metadata]):
-            if store.memory.get(name) is None:
+            if store.memory.get(f"checked {name}") is None:
                 if deleted_offsets(store, table, fragment) is None:
                     raise DamagedError(f"{name}, a list of deleted rows, is missing or damaged")
-                store.memory.put(name, True)
+                store.memory.put(f"checked {name}", True)
+
+
+def known_offsets(store: Store, location: str, fragment: Any) -> Offsets | None:
+    """The offsets of deleted rows, read once in the life of a process; None as below."""
+    facts = fragment.metadata
+    name = deletion_file(location, facts) if facts.deletion_file is not None else ""
+    cached: Offsets | None = store.memory.get(name)
+    if cached is not None:
+        return cached
+    offsets = _read_offsets(store, location, fragment)
+    if offsets is not None and name:
+        store.memory.put(name, offsets, weight=1 + len(offsets) // _CACHED)
+    return offsets
 
 
 def deleted_offsets(store: Store, table: "Table", fragment: Any) -> Offsets | None:
     """The offsets of deleted rows, sorted; None when the file is missing, damaged or unknown."""
+    return _read_offsets(store, table.location, fragment)
+
+
+def _read_offsets(store: Store, location: str, fragment: Any) -> Offsets | None:
     facts = fragment.metadata
     if facts.deletion_file is None:
         return np.zeros(0, np.int64)
-    name = deletion_file(table.location, facts)
+    name = deletion_file(location, facts)
     body = store.objects.read(name)
     if body is None:
         return None

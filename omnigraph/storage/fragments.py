@@ -6,6 +6,7 @@ of them turns it all into one staged change. Nothing here decides what is visibl
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from lance import FragmentMetadata, LanceOperation
 from lance.file import LanceFileReader
-from lance.fragment import RowIdSequence, write_fragments
+from lance.fragment import RowIdSequence
 
 from omnigraph.errors import InternalError
 
@@ -21,8 +22,9 @@ from .blobs import stored_form
 from .checksums import FileChecksum
 from .failures import storage_failure
 from .row_ids import check_row_ids
+from .staging import write_data
 from .store import Store
-from .table import FORMAT, Staged, Table, data_files, field_digest, mark_of, remove_rows
+from .table import Staged, Table, data_files, field_digest, mark_of, remove_rows
 
 _CHECKSUMS = "checksums"  # the member that our writers add to what describes a fragment
 _WHOLE = 1 << 30  # rows of one file: the caller decides where a fragment ends
@@ -86,25 +88,15 @@ def write_rows(
     the machine that wrote them.
     """
     shaped = stored_form(rows, table.schema).select(table.schema.names).cast(table.schema)
-    written: list[Any] = store.effects.run(
-        "stage",
-        table.location,
-        lambda: write_fragments(
-            shaped,
-            table.dataset,
-            mode="append",
-            max_rows_per_file=_WHOLE,
-            data_storage_version=FORMAT,
-            enable_stable_row_ids=True,
-            storage_options=store.options,
-        ),
-    )
-    if len(written) != 1:
-        raise InternalError(f"one fragment became {len(written)}")
+    write = partial(write_data, store, table.location, table.dataset, shaped, _WHOLE)
+    written = store.effects.run("stage", table.location, write)
+    if len(written.fragments) != 1:
+        raise InternalError(f"one fragment became {len(written.fragments)}")
+    fragment = written.fragments[0]
     if row_ids is not None:
-        written[0].row_id_meta = RowIdSequence(list(row_ids)).to_inline_metadata()
-    facts: dict[str, Any] = written[0].to_json()
-    checksums = store.checksum_files(data_files(table, written))
+        fragment.row_id_meta = RowIdSequence(list(row_ids)).to_inline_metadata()
+    facts: dict[str, Any] = fragment.to_json()
+    checksums = written.checksums or store.checksum_files(data_files(table, [fragment]))
     return {**facts, _CHECKSUMS: {name: one.to_json() for name, one in checksums.items()}}
 
 
@@ -154,16 +146,8 @@ def changed(
     """
     if kept:
         check_row_ids(table.dataset, removed.tolist(), kept, len(kept))
-    marked, gone, touched, marks = remove_rows(store, table, removed.tolist())
-    new = _revived(fragments)
-    # Never `rewrite_rows`: without field lists it makes indexes answer with old values.
-    operation = LanceOperation.Update(
-        removed_fragment_ids=gone, updated_fragments=marked, new_fragments=new, update_mode=""
-    )
-    files, fields = data_files(table, new) + marks, field_digest(table)
-    count = _rows(new) - len(removed)
-    sums = _checksums(fragments)
-    return Staged(table.location, operation, fields, touched, count, files, checksums=sums)
+    removal, new = remove_rows(store, table, removed.tolist()), _revived(fragments)
+    return removal.as_change(table, new, _rows(new) - len(removed), _checksums(fragments))
 
 
 def _revived(fragments: Sequence[Mapping[str, Any]]) -> list[Any]:

@@ -151,5 +151,7 @@ def _project(store: Store, table: Table, final: list[Column]) -> Table:
 
 
 def _commit(store: Store, table: Table, operation: Any, files: tuple[str, ...]) -> Table:
-    staged = Staged(table.location, operation, field_digest(table), files=files)
+    checksums = store.read_back(files)
+    fields = field_digest(table)
+    staged = Staged(table.location, operation, fields, files=files, checksums=checksums)
     return commit(store, table, staged)

@@ -188,6 +188,16 @@ class Store:
         """The checksums of files that were just written; none on an object store."""
         return dict(checksum_files(Path(self.root.path), names)) if self.root.local else {}
 
+    def read_back(self, names: Iterable[str]) -> dict[str, FileChecksum]:
+        """The checksums of files that Lance wrote, read back from an object store.
+
+        For bulk work only: it costs a request for each file.
+        """
+        if self.root.local:
+            return self.checksum_files(names)
+        read = ((name, self.objects.backend.blocks(name)) for name in names)
+        return {name: FileChecksum.of_blocks(body) for name, body in read if body is not None}
+
     def sync_files(
         self, names: Iterable[str], known: Mapping[str, FileChecksum] | None = None
     ) -> dict[str, FileChecksum]:

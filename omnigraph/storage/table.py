@@ -8,21 +8,20 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import lance
 import pyarrow as pa
 from lance import LanceOperation
 from lance.dataset import Index
-from lance.fragment import RowIdSequence, write_fragments
+from lance.fragment import RowIdSequence
 
-from .checksums import FileChecksums
+from .checksums import FileChecksum, FileChecksums
 from .deletions import check_deletion_files, deletion_file, deletion_files
 from .row_ids import check_row_ids
 from .sizes import FRAGMENT_ROWS
+from .staging import FORMAT, WrittenFragments, delete_rows, manifest_checksum, write_data
 from .store import Store
-
-FORMAT: Literal["2.2"] = "2.2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,8 @@ def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
             session=store.session,
         ),
     )
-    checksums = store.sync_files([f"{location}/_versions/{(1 << 64) - 2}.manifest"])
+    name = f"{location}/_versions/{(1 << 64) - 2}.manifest"
+    checksums = _checksum_version(store, name, dataset)
     store.handles.put(location, dataset)
     return Table(location, dataset, checksums)
 
@@ -126,14 +126,14 @@ def open_version(store: Store, location: str, version: int) -> Table:
 
 def stage_append(store: Store, table: Table, rows: pa.Table) -> Staged:
     """Rows to be added. Touches no fragment, so it can be replayed on any later version."""
-    fragments = _write(store, table, rows)
-    operation = LanceOperation.Append(fragments)
+    written = _write(store, table, rows)
     return Staged(
         table.location,
-        operation,
+        LanceOperation.Append(written.fragments),
         field_digest(table),
         rows=rows.num_rows,
-        files=data_files(table, fragments),
+        files=data_files(table, written.fragments),
+        checksums=written.checksums,
     )
 
 
@@ -152,29 +152,29 @@ def stage_change(
     """
     if replaced is not None:
         check_row_ids(table.dataset, removed, replaced[0], replaced[1].num_rows)
-    marked, gone, touched, marks = remove_rows(store, table, removed)
+    removal = remove_rows(store, table, removed)
     row_ids, rows = replaced if replaced is not None else ((), None)
     fresh = _concatenate(rows, added)
-    new = _write(store, table, fresh) if fresh is not None else []
+    written = _write(store, table, fresh) if fresh is not None else WrittenFragments([])
     if row_ids:
-        _keep_row_ids(new, row_ids)
-    # Never `rewrite_rows`: without field lists it makes indexes answer with old values.
-    operation = LanceOperation.Update(
-        removed_fragment_ids=gone, updated_fragments=marked, new_fragments=new, update_mode=""
-    )
+        _keep_row_ids(written.fragments, row_ids)
     count = (fresh.num_rows if fresh is not None else 0) - len(removed)
-    files = data_files(table, new) + marks
-    return Staged(table.location, operation, field_digest(table), touched, count, files)
+    return removal.as_change(table, written.fragments, count, written.checksums)
 
 
 def stage_overwrite(store: Store, table: Table, rows: pa.Table) -> Staged:
     """All rows replaced by these. Touches every fragment."""
-    fragments = _write(store, table, rows) if rows.num_rows else []
-    operation = LanceOperation.Overwrite(table.dataset.lance_schema, fragments)
+    written = _write(store, table, rows) if rows.num_rows else WrittenFragments([])
     touched = tuple(mark_of(one.metadata) for one in table.dataset.get_fragments())
-    count = rows.num_rows - table.dataset.count_rows()
-    files = data_files(table, fragments)
-    return Staged(table.location, operation, field_digest(table), touched, count, files)
+    return Staged(
+        table.location,
+        LanceOperation.Overwrite(table.dataset.lance_schema, written.fragments),
+        field_digest(table),
+        touched,
+        rows.num_rows - table.dataset.count_rows(),
+        data_files(table, written.fragments),
+        checksums=written.checksums,
+    )
 
 
 def commit(store: Store, table: Table, staged: Staged) -> Table:
@@ -206,12 +206,19 @@ def _detach(
         ),
     )
     versions = f"{table.location}/_versions/"
-    version_file = store.sync_files([f"{versions}d{dataset.version}.manifest"])
+    version_file = _checksum_version(store, f"{versions}d{dataset.version}.manifest", dataset)
     store.handles.put(table.location, dataset)
     store.handles.mark_checked(table.location, int(dataset.version))
     # No state names the versions in between, only the data that they brought.
     earlier = {name: one for name, one in table.new_files.items() if not name.startswith(versions)}
     return Table(table.location, dataset, {**earlier, **(checksums or {}), **version_file})
+
+
+def _checksum_version(store: Store, name: str, dataset: Any) -> FileChecksums:
+    """Sync the file of a version that was just committed, and return its checksum."""
+    return store.sync_files(
+        [name], None if store.root.local else {name: manifest_checksum(dataset)}
+    )
 
 
 def _following(table: Table, fragments: set[int]) -> list[Index]:
@@ -267,42 +274,57 @@ def field_digest(table: Table) -> str:
     return json.dumps([[f.name(), f.id(), str(table.schema.field(f.name()))] for f in fields])
 
 
-def _write(store: Store, table: Table, rows: pa.Table) -> list[Any]:
+def _write(store: Store, table: Table, rows: pa.Table) -> WrittenFragments:
     shaped = rows.select(table.schema.names).cast(table.schema)
-    fragments: list[Any] = store.effects.run(
-        "stage",
-        table.location,
-        lambda: write_fragments(
-            shaped,
-            table.dataset,
-            mode="append",
-            max_rows_per_file=FRAGMENT_ROWS,
-            data_storage_version=FORMAT,
-            enable_stable_row_ids=True,
-            storage_options=store.options,
-        ),
-    )
-    return fragments
+    write = partial(write_data, store, table.location, table.dataset, shaped, FRAGMENT_ROWS)
+    return store.effects.run("stage", table.location, write)
 
 
-def remove_rows(
-    store: Store, table: Table, addresses: Sequence[int]
-) -> tuple[list[Any], list[int], tuple[Mark, ...], tuple[str, ...]]:
-    """Deletion files for rows by address: marked fragments, ids of emptied ones, marks, files."""
+@dataclass(slots=True)
+class Removal:
+    """Rows that go: fragments with new deletion files, emptied fragments, and how all looked."""
+
+    marked: list[Any] = field(default_factory=list)
+    emptied: list[int] = field(default_factory=list)
+    touched: list[Mark] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    checksums: dict[str, FileChecksum] = field(default_factory=dict)
+
+    def as_change(
+        self, table: Table, new: list[Any], rows: int, checksums: FileChecksums
+    ) -> Staged:
+        """The removal and new fragments as one operation; `rows` is how many more there are."""
+        # Never `rewrite_rows`: without field lists it makes indexes answer with old values.
+        operation = LanceOperation.Update(
+            removed_fragment_ids=self.emptied,
+            updated_fragments=self.marked,
+            new_fragments=new,
+            update_mode="",
+        )
+        files = data_files(table, new) + tuple(self.files)
+        known = {**checksums, **self.checksums}
+        fields, touched = field_digest(table), tuple(self.touched)
+        return Staged(table.location, operation, fields, touched, rows, files, checksums=known)
+
+
+def remove_rows(store: Store, table: Table, addresses: Sequence[int]) -> Removal:
+    """Write deletion files for rows by their addresses."""
     by_fragment: dict[int, list[int]] = {}
     for address in addresses:
         by_fragment.setdefault(address >> 32, []).append(address & 0xFFFFFFFF)
-    marked, gone, touched, files = [], [], [], []
+    removal = Removal()
     for number, offsets in sorted(by_fragment.items()):
         fragment = table.dataset.get_fragment(number)
-        touched.append(mark_of(fragment.metadata))
-        left = store.effects.run("mark", table.location, partial(fragment.delete_rows, offsets))
-        if left is None:
-            gone.append(number)
+        removal.touched.append(mark_of(fragment.metadata))
+        delete = partial(delete_rows, store, table.location, table.version, fragment, offsets)
+        marked, checksums = store.effects.run("mark", table.location, delete)
+        removal.checksums |= checksums
+        if marked is None:
+            removal.emptied.append(number)
         else:
-            marked.append(left)
-            files.append(deletion_file(table.location, left))
-    return marked, gone, tuple(touched), tuple(files)
+            removal.marked.append(marked)
+            removal.files.append(deletion_file(table.location, marked))
+    return removal
 
 
 def _keep_row_ids(fragments: list[Any], row_ids: Sequence[int]) -> None:

@@ -21,8 +21,9 @@ from .fragments import read_fragments
 from .layout import WORDS
 from .lost_index import FAILURES, ask_alone, tell
 from .scan import Ids, row_id_array
+from .staging import FORMAT
 from .store import Store
-from .table import FORMAT, Table
+from .table import Table
 
 KIND = "INVERTED"
 # What Lance and the engine both cut at. Whatever else one of them cuts at stays within a word.
