@@ -51,6 +51,7 @@ def test_readers_see_whole_commits_while_others_write(graph: Graph, many: tuple[
     stop, found = threading.Event(), list[Any]()
 
     def read() -> None:
+        found.append(tuple(graph.query(total).one().values()))
         while not stop.is_set():
             found.append(tuple(graph.query(total).one().values()))
 
