@@ -61,7 +61,7 @@ class Branching(Handle):
     def merge(  # noqa: PLR0913 - all but two are named
         self,
         source: str | None = None,
-        into: str = "main",
+        into: str | None = None,
         *,
         message: str | None = None,
         actor: str | None = None,
@@ -75,8 +75,10 @@ class Branching(Handle):
         engine: Literal["auto", "spark", "local"] = "auto",
         spark: Any = None,
     ) -> MergeResult:
-        """Merge a branch, this one by default, into another: one commit with two parents.
+        """Merge a branch into another: one commit with two parents.
 
+        Without `into` the target is the branch of this handle, without `source` the source is; a
+        merge that names neither is refused, and so is one on a view of a past commit or a tag.
         What only one side changed is taken; what both changed differently is a conflict, and all
         of them are raised as one `MergeConflict`, or given back in a `dry_run`. `strategy` decides
         them: `ours` (the target) or `theirs` (the source), a dict of these by kind of conflict or
@@ -94,6 +96,7 @@ class Branching(Handle):
         options = Options(granularity_of(granularity), collapse_edges, bounds, away)
         terms = self._merge_terms(message, actor)
         asked = Request(options, strategy, if_commit, dry_run, terms.signature())
+        self._check_target("a merge")
         if not dry_run:
             self._writable("a merge")
         theirs, ours = self._lines(source, into)
@@ -108,7 +111,7 @@ class Branching(Handle):
     def merge_session(  # noqa: PLR0913 - all but two are named
         self,
         source: str | None = None,
-        into: str = "main",
+        into: str | None = None,
         *,
         granularity: Granularity = "entity",
         collapse_edges: bool = False,
@@ -117,7 +120,10 @@ class Branching(Handle):
         engine: Literal["auto", "spark", "local"] = "auto",
         spark: Any = None,
     ) -> MergeSession:
-        """A merge to be looked at and decided conflict by conflict before it is committed."""
+        """A merge to be looked at and decided conflict by conflict before it is committed.
+
+        Source and target are those of `merge`.
+        """
         self._writable("a merge")
         theirs, ours = self._lines(source, into)
         away = _away(engine, spark)
@@ -135,7 +141,8 @@ class Branching(Handle):
     def _merge_terms(self, message: str | None, actor: str | None) -> Terms:
         return Terms(message=message, actor=actor_of(actor) if actor else self.actor)
 
-    def _lines(self, source: str | None, into: str) -> tuple[Line, Line]:
+    def _lines(self, source: str | None, into: str | None) -> tuple[Line, Line]:
+        """Source and target: the branch of this handle stands in for the name that is omitted."""
         return self._line_named(source), self._line_named(into)
 
     def _line_named(self, name: str | None) -> Line:

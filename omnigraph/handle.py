@@ -208,6 +208,14 @@ class Handle:
             )
 
     def _writable(self, what: str) -> None:
-        self._open()
+        self._check_target(what)
         if self.read_only:
             raise ReadOnlyError(what=what)
+
+    def _check_target(self, what: str) -> None:
+        """Refuse a view of one commit: it has no branch for a write, nor for a dry run of one."""
+        self._open()
+        if self._fixed:
+            shown = self._snapshot.commit_id
+            message = f"{what} is refused: the handle shows commit {shown}, not a branch"
+            raise ReadOnlyError(message, what=what)

@@ -56,9 +56,9 @@ class Shaping(Writing):
         `PreconditionFailed`, `ReadOnlyError`, and the errors of the language.
         """
         there = self._there(branch)
+        there._check_target("a change of the schema")
         if not dry_run:
             there._writable("a change of the schema")
-        there._open()
         plan = new if isinstance(new, SchemaPlan) else there.plan_schema(new)
         plan = plan.losing(allow_data_loss or plan.allow_data_loss)
         terms = there._signed(Terms(if_commit, message, actor))

@@ -180,8 +180,10 @@ class Travel(Branching):
         asked: Request,
         signed: tuple[str | None, str | None],
     ) -> MergeResult:
+        verb = f"a {way.replace('_', '-')}"
+        self._check_target(verb)
         if not asked.dry_run:
-            self._writable(f"a {way.replace('_', '-')}")
+            self._writable(verb)
         target = self._line_named(branch)
         near, line = self._newest(), self._line
         if way == "revert" and target is not line:  # HEAD is that of the branch

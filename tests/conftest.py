@@ -1,6 +1,7 @@
 """Settings shared by every test: the hypothesis profiles and the place of the checkout."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,11 @@ pytest_plugins = ["tests.rig.plugin"]
 settings.register_profile("default", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("full", derandomize=True, deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# A shell lets programs in the background ignore SIGINT, and what tests start would inherit that:
+# then a test that interrupts another program would wait for ever.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)

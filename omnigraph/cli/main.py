@@ -6,12 +6,10 @@ Owns the translation of errors to messages and exit codes. A traceback is shown 
 
 import gc
 import io
-import signal
 import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from types import FrameType
 from typing import Any
 
 import click
@@ -21,6 +19,7 @@ import omnigraph
 from . import exits
 from .group import Lazy, LazyGroup
 from .options import Chosen, Settings, scope_options, shared_options
+from .signals import TerminatedError, end_at_once_on_signals, raise_on_sigterm
 from .verbosity import stop_log
 
 _COMMANDS = {
@@ -88,25 +87,26 @@ def cli() -> None:
     """A property graph in open files, versioned like git."""
 
 
-class TerminatedError(KeyboardInterrupt):
-    """Somebody told the program to end: it ends as on Ctrl-C, only its exit code is another."""
-
-
-def _terminate(number: int, _: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_DFL)  # who asks twice does not want to wait
-    raise TerminatedError
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the program and exit."""
     gc.set_threshold(_GC_THRESHOLD)
-    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _terminate)
+    raise_on_sigterm()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a name of a file may hold any bytes
             stream.reconfigure(errors="backslashreplace")
     warnings.showwarning = _warned  # type: ignore[assignment]
-    sys.exit(run(arguments))
+    sys.exit(_run_to_exit(arguments))
+
+
+def _run_to_exit(arguments: Sequence[str] | None) -> int:
+    """Run the program and return its exit code, also when a signal arrives behind the command."""
+    try:
+        code = run(arguments)
+        end_at_once_on_signals()
+    except KeyboardInterrupt as error:
+        end_at_once_on_signals()
+        code = _interrupted(error)
+    return code
 
 
 def _warned(message: Warning | str, *_: Any) -> None:

@@ -72,7 +72,9 @@ class Request:
 def open_merge(source: Line, target: Line, if_commit: str | None = None) -> Frame:
     """Capture both branches; what cannot be merged at all is refused here."""
     if source.ulid == target.ulid:
-        raise InputError(f"'{source.name}' cannot be merged into itself", reason="one branch")
+        hint = "name two different branches as source and as target (`into`)"
+        message = f"'{source.name}' cannot be merged into itself"
+        raise InputError(message, reason="one branch", hint=hint)
     frame = capture(source, target)
     if if_commit is not None and frame.ours.commit_id != if_commit:
         actual = frame.ours.commit_id

@@ -17,6 +17,7 @@ from omnigraph.aio import AsyncGraph
 from omnigraph.errors import Cancelled, OmnigraphError
 from omnigraph.terms import STOP
 from tests.api.conftest import SCHEMA
+from tests.rig.patience import PATIENCE
 
 COUNT = "match { $p: Person } return { count($p) as n }"
 HEAVY = {"lance", "pyarrow", "pandas", "polars", "pyspark", "numpy", "boto3", "obstore", "duckdb"}
@@ -50,6 +51,7 @@ def test_readers_see_whole_commits_while_others_write(graph: Graph, many: tuple[
     stop, found = threading.Event(), list[Any]()
 
     def read() -> None:
+        found.append(tuple(graph.query(total).one().values()))
         while not stop.is_set():
             found.append(tuple(graph.query(total).one().values()))
 
@@ -202,7 +204,7 @@ def test_handles_go_to_other_processes(graph: Graph, tmp_path: Path) -> None:
     script = tmp_path / "spawned.py"
     script.write_text(SPAWNED)
     shown = subprocess.check_output(
-        [sys.executable, str(script), graph.uri, "spawn"], text=True, timeout=100
+        [sys.executable, str(script), graph.uri, "spawn"], text=True, timeout=PATIENCE
     )
     assert shown == "[4, 4]\n"
 
@@ -213,7 +215,7 @@ def test_a_handle_refuses_to_work_in_a_forked_process(graph: Graph) -> None:
         [sys.executable, "-W", "ignore", "-c", FORKED, graph.uri],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE,
         check=False,
     )
     assert ended.stdout == "7 4\n", ended.stderr
@@ -227,7 +229,8 @@ text = "match { $a: Person $b: Person $c: Person $d: Person $e: Person $f: Perso
 try:
     # Inside the try: the signal may come as soon as the word is out.
     print("ready", flush=True)
-    graph.query(text)
+    while True:
+        graph.query(text)
 except KeyboardInterrupt:
     print("interrupted", graph.nodes("Person").count())
 except omnigraph.errors.OmnigraphError as error:
@@ -243,7 +246,7 @@ def test_an_interrupt_ends_a_query_and_the_handle_stays_usable(graph: Graph) -> 
         assert started.stdout.readline() == "ready\n"
         started.send_signal(signal.SIGINT)
         answer = started.stdout.readline()
-        assert started.wait(100) == 0
+        assert started.wait(PATIENCE) == 0
     word, count = answer.split()
     assert word in ("interrupted", "ResourceLimitExceeded")
     assert count == "4"

@@ -222,8 +222,9 @@ def test_following_begins_when_it_is_called_and_stops_when_told(graph: Graph) ->
 
 
 def test_a_closed_handle_wakes_who_waits_for_commits(graph: Graph) -> None:
+    following = graph.follow(poll=3600)
     threading.Timer(0.05, graph.close).start()
-    assert list(graph.follow(poll=3600)) == []
+    assert list(following) == []
 
 
 def test_what_cannot_be_followed_is_refused(shared: Graph) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.rig.patience import PATIENCE
+
 PROGRAM = (sys.executable, "-m", "omnigraph.cli.main")
 QUIET = {"NO_COLOR", "CLICOLOR_FORCE", "OMNIGRAPH_JSON_ERRORS", "OMNIGRAPH_EXIT_CODES"}
 
@@ -28,7 +30,7 @@ def start(
         stdout=stdout,
         stderr=subprocess.PIPE,
         env=environment(**more),
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -77,7 +79,7 @@ def test_an_interruption_ends_without_a_traceback() -> None:
         process.stdin.write(b"// waiting\n" * 10_000)
         process.stdin.flush()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
     assert (process.returncode, out) == (130, b"")

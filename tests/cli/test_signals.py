@@ -3,49 +3,72 @@
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from omnigraph import graph as graphs
 from omnigraph.cli import exits
 from tests.rig.invariants import check_invariants, unfinished
+from tests.rig.patience import PATIENCE
 from tests.rig.writes import append, init_small, line_at, write
 
 CODES = {signal.SIGTERM: exits.TERMINATED, signal.SIGINT: exits.INTERRUPTED}
 WORDS = {signal.SIGTERM: "terminated", signal.SIGINT: "interrupted"}
-# Says when the work has begun; every durable effect then takes a moment.
-SLOW = """
-import sys, time
+# From the effect with a given number on, each effect first tells that it begins and then waits for
+# the signal, so that the signal always meets a running command. Bytes appear on `arrival` when the
+# signal arrives, in whichever thread the effect runs.
+GATED = """
+import os, select, signal, sys
 from omnigraph.storage import effects
-real = effects.Effects.run
-def slow(self, kind, target, action):
-    print(kind, target, file=sys.stderr, flush=True)
-    def late():
-        time.sleep(0.02)
-        return action()
-    return real(self, kind, target, late)
-effects.Effects.run = slow
+first = int(sys.argv.pop(1))
+arrival, wakeup = os.pipe()
+os.set_blocking(wakeup, False)
+signal.set_wakeup_fd(wakeup)
+real, begun = effects.Effects.run, []
+def gated(self, kind, target, action):
+    begun.append(target)
+    if len(begun) >= first:
+        print("waiting", kind, target, file=sys.stderr, flush=True)
+        select.select([arrival], [], [])
+    return real(self, kind, target, action)
+effects.Effects.run = gated
 from omnigraph.cli.main import main
 main()
 """
 
 
 def told_to_end(words: list[str], number: int, effects: int) -> tuple[int, str]:
-    """Run the program, and send it a signal when so many effects have begun."""
-    command = [sys.executable, "-c", SLOW, *words]
+    """Run the program, and send it a signal while the effect with this number waits for it."""
+    command = [sys.executable, "-c", GATED, str(effects), *words]
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as program:
-        assert program.stderr is not None
-        lines: list[str] = []
-        while len([one for one in lines if " (direct" not in one]) < effects:
-            lines.append(program.stderr.readline())
-            assert lines[-1]
+        _read_until(program, "waiting")
         program.send_signal(number)
+        assert program.stderr is not None
         said = program.stderr.read()
-        return program.wait(60), said
+        return program.wait(PATIENCE), said
+
+
+def _read_until(program: subprocess.Popen[str], word: str) -> None:
+    """Read lines of standard error up to the one that begins with a word."""
+    assert program.stderr is not None
+    lines = [program.stderr.readline()]
+    while not lines[-1].startswith(word):
+        assert lines[-1], f"the program ended: {lines}"
+        lines.append(program.stderr.readline())
+
+
+def at_effects(*quick: str, of: tuple[int, ...]) -> list[Any]:
+    """Each signal at each of these effects; all but the quick ones run with `make test-full`."""
+    return [
+        pytest.param(number, effects, id=name, marks=() if name in quick else pytest.mark.full)
+        for effects in of
+        for number in CODES
+        for name in [f"{number.name.removeprefix('SIG')} {effects}"]
+    ]
 
 
 @pytest.fixture
@@ -57,8 +80,9 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "graph"
 
 
-@pytest.mark.parametrize("number", CODES)
-@pytest.mark.parametrize("effects", [1, 3, 9])
+@pytest.mark.parametrize(
+    ("number", "effects"), at_effects("TERM 1", "TERM 9", "INT 3", of=(1, 3, 9))
+)
 def test_a_copy_that_is_told_to_end(
     root: Path, tmp_path: Path, number: signal.Signals, effects: int
 ) -> None:
@@ -72,8 +96,9 @@ def test_a_copy_that_is_told_to_end(
     check_invariants(root)
 
 
-@pytest.mark.parametrize("number", CODES)
-@pytest.mark.parametrize("effects", [1, 2, 3, 5])
+@pytest.mark.parametrize(
+    ("number", "effects"), at_effects("TERM 1", "INT 2", "TERM 5", of=(1, 2, 3, 5))
+)
 def test_a_branch_creation_that_is_told_to_end(
     root: Path, number: signal.Signals, effects: int
 ) -> None:
@@ -86,25 +111,59 @@ def test_a_branch_creation_that_is_told_to_end(
     assert write(graph._line, append({"next": 1})) is not None
 
 
+HANGING = """
+import sys, time
+from omnigraph.storage import effects
+def hang(*_):
+    try:
+        print("working", file=sys.stderr, flush=True)
+        time.sleep(600)
+    finally:
+        print("hanging", file=sys.stderr, flush=True)
+        time.sleep(600)
+effects.Effects.run = hang
+from omnigraph.cli.main import main
+main()
+"""
+
+
 def test_a_second_request_ends_the_program_at_once(root: Path, tmp_path: Path) -> None:
-    stuck = SLOW.replace("time.sleep(0.02)", "hang()").replace(
-        "import sys, time",
-        "import sys, time\ndef hang():\n    try:\n        time.sleep(60)\n    finally:\n"
-        "        print('hanging', file=sys.stderr, flush=True)\n        time.sleep(60)",
-    )
-    command = [sys.executable, "-c", stuck, "copy", str(root), str(tmp_path / "copy")]
+    command = [sys.executable, "-c", HANGING, "copy", str(root), str(tmp_path / "copy")]
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as program:
-        assert program.stderr is not None
-        while not program.stderr.readline().startswith("object"):
-            pass
-        time.sleep(0.1)
+        _read_until(program, "working")
         program.terminate()
-        while "hanging" not in program.stderr.readline():
-            pass
+        _read_until(program, "hanging")
         program.terminate()
-        assert program.wait(30) == -signal.SIGTERM
+        assert program.wait(PATIENCE) == -signal.SIGTERM
+
+
+# Sends itself a signal in a part of the program's end.
+LATE = """
+import atexit, os, signal, sys, threading
+from omnigraph.cli import main as program
+def send(*_):
+    os.kill(os.getpid(), int(sys.argv[1]))
+if sys.argv[2] == "log":
+    program.stop_log = send
+elif sys.argv[2] == "exit":
+    atexit.register(send)
+elif sys.argv[2] == "return":
+    real = program.run
+    program.run = lambda words: (real(words), send())[0]
+program.main(["version"])
+"""
+
+
+@pytest.mark.parametrize("number", CODES)
+@pytest.mark.parametrize("moment", ["log", "return", "exit"])
+def test_a_signal_that_meets_the_end_of_the_program(number: signal.Signals, moment: str) -> None:
+    """The command is done: the program reports the signal in its exit code, in plain words."""
+    command = [sys.executable, "-c", LATE, str(int(number)), moment]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode in (CODES[number], -number)
+    assert ended.stderr in ("", f"{WORDS[number]}; nothing was left half-written\n")
 
 
 def test_a_program_that_is_to_ignore_the_signal_does_so(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from bench import startup
 
 
+@pytest.mark.timeout(600)  # it starts thirty programs
 @pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.full)])
 def test_the_demo_shows_everything_and_is_plain_off_a_terminal(checkout: Path, engine: str) -> None:
     environ = os.environ | {"BIN": str(Path(sys.executable).parent), "ENGINE": engine}

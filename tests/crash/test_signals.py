@@ -10,6 +10,7 @@ import pytest
 from omnigraph import graph as graphs
 from tests.crash.verbs import overdue
 from tests.rig.invariants import check_invariants, unfinished
+from tests.rig.patience import PATIENCE
 from tests.rig.writes import TABLES, append, init_small, line_at, read_branch, write
 
 
@@ -23,7 +24,7 @@ def interrupted(root: Path, number: int, after: int) -> tuple[int, list[str]]:
         told = [writer.stdout.readline().strip() for _ in range(after)]
         writer.send_signal(number)
         told += writer.stdout.read().split()
-        return writer.wait(60), told
+        return writer.wait(PATIENCE), told
 
 
 def check(root: Path, told: list[str]) -> None:

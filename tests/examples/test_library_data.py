@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.examples.library_rules import Contents
+from tests.rig.patience import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -279,7 +280,7 @@ def test_a_reader_may_stop_early(library: Path) -> None:
         assert process.stderr is not None
         assert process.stdout.readline().startswith(b'{"type":"Topic"')
         process.stdout.close()
-        assert process.wait(timeout=60) == 0
+        assert process.wait(PATIENCE) == 0
         assert process.stderr.read() == b""
 
 

@@ -26,6 +26,7 @@ from omnigraph.storage import layout
 from omnigraph.storage.effects import Effects, Fault
 from omnigraph.storage.store import Store, open_store
 from tests.graph.conftest import people, tree
+from tests.rig.patience import PATIENCE
 from tests.rig.plugin import S3
 from tests.rig.writes import SCHEMA, make_graph
 
@@ -210,7 +211,7 @@ def test_an_init_that_comes_too_late_says_that_another_made_the_graph(s3: S3) ->
     held = s3.proxy.hold("PUT", "*/__manifest/data/*")
     late = threading.Thread(target=make)
     late.start()
-    assert held.hit.wait(30)
+    assert held.hit.wait(PATIENCE)
     head = omnigraph.init(s3.url, SCHEMA, force=True).head.id
     held.release()
     late.join()

@@ -25,6 +25,7 @@ from omnigraph.storage.effects import Effects, Fault
 from omnigraph.storage.objects import LocalBackend
 from omnigraph.storage.store import Store, open_store
 from tests.graph.conftest import people, tree
+from tests.rig.patience import PATIENCE
 from tests.rig.plugin import S3
 from tests.rig.writes import SCHEMA, append, check_invariants, write
 
@@ -137,7 +138,7 @@ def test_a_copy_of_a_busy_graph_is_a_moment_of_each_branch(aged: Graph, tmp_path
     writer = threading.Thread(target=keep_writing)
     writer.start()
     try:
-        assert written.wait(30)
+        assert written.wait(PATIENCE)
         source = omnigraph.open(aged.uri, read_only=True, durability="os")
         for n in range(2):
             source.copy_to(tmp_path / f"copy-{n}")

@@ -24,6 +24,7 @@ from omnigraph.history.plan import HeadWas, PublishPlan, Signature, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.storage.cell import LostSwap, UnsureSwap
 from tests.history.apart import apart, people, write_while
+from tests.rig.patience import PATIENCE
 from tests.rig.writes import (
     CITY,
     PERSON,
@@ -274,14 +275,14 @@ def test_a_line_never_goes_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> 
     def slow(*args: Any) -> Any:
         opened = real(*args)
         read.set()
-        assert go_on.wait(60)
+        assert go_on.wait(PATIENCE)
         return opened
 
     with monkeypatch.context() as patch:
         patch.setattr(lines, "read_manifest", slow)
         reader = threading.Thread(target=line.reload)
         reader.start()
-        assert read.wait(60)
+        assert read.wait(PATIENCE)
     made = write(line, people(1))
     go_on.set()
     reader.join()

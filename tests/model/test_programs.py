@@ -1,6 +1,6 @@
 """Random programs of branches and merges leave the same on the product and on the model.
 
-`pytest tests/model/test_programs.py` runs a few hundred small ones, the full run 5,000. What fails
+`pytest tests/model/test_programs.py` runs two hundred small ones, the full run 5,000. What fails
 is made small and printed as a script.
 """
 
@@ -14,7 +14,7 @@ from tests.model.programs import Author, Program, script, shrunk
 from tests.model.running import hits, run
 from tests.rig.lists import missing
 
-QUICK, FULL = 250, 5000
+QUICK, FULL = 200, 5000
 
 
 def failure(program: Program, *, whole: bool = True) -> BaseException | None:
@@ -37,6 +37,7 @@ def check(seed: int, size: int, *, whole: bool = True) -> None:
     pytest.fail(f"program {seed} of {size}: {told!r}\n\n{script(small)}")
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("part", range(4))
 def test_small_programs(part: int) -> None:
     for seed in range(part, QUICK, 4):

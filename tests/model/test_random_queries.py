@@ -173,7 +173,8 @@ def count(hits: Counter[str], text: str) -> None:
     parse_declarations(parsing._language(Counting(source)), source)
 
 
-@settings(max_examples=150, suppress_health_check=QUIET)
+@pytest.mark.timeout(300)
+@settings(max_examples=100, suppress_health_check=QUIET)
 @given(
     number=st.integers(0, 2),
     seed=SEEDS,

@@ -137,9 +137,12 @@ def test_an_interrupt_leaves_nothing(spark: Any, graph: Any, tmp_path: Path) -> 
     assert pending(graph._line) == 0
 
 
-def test_an_interrupt_leaves_the_jobs_of_others_alone(spark: Any) -> None:
-    def slow(batches: Iterator[Any]) -> Iterator[Any]:
-        time.sleep(2)
+def test_an_interrupt_leaves_the_jobs_of_others_alone(spark: Any, tmp_path: Path) -> None:
+    released = tmp_path / "released"
+
+    def wait_for_release(batches: Iterator[Any]) -> Iterator[Any]:
+        while not released.exists():
+            time.sleep(0.05)
         yield from batches
 
     def interrupted() -> None:
@@ -147,11 +150,14 @@ def test_an_interrupt_leaves_the_jobs_of_others_alone(spark: Any) -> None:
             raise KeyboardInterrupt
 
     with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(lambda: spark.range(5).mapInArrow(slow, "id long").count())
-        while not running_tasks(spark)[1]:
-            time.sleep(0.05)
-        with pytest.raises(KeyboardInterrupt):
-            interrupted()
+        other = pool.submit(lambda: spark.range(5).mapInArrow(wait_for_release, "id long").count())
+        try:
+            while not running_tasks(spark)[1]:
+                time.sleep(0.05)
+            with pytest.raises(KeyboardInterrupt):
+                interrupted()
+        finally:
+            released.touch()
         assert other.result() == 5
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
-_PATIENCE = 100.0
+from tests.rig.patience import PATIENCE
 
 
 class Hand:
@@ -29,7 +29,7 @@ class Hand:
 
     def result(self) -> Any:
         """What the deed gave; what it raised is raised here."""
-        if not self._pipe.poll(_PATIENCE):
+        if not self._pipe.poll(PATIENCE):
             raise TimeoutError("the other process does not answer")
         done, value, trace = self._pipe.recv()
         if done:
@@ -45,7 +45,7 @@ class Hand:
     def dismiss(self) -> None:
         """End the process."""
         self._pipe.close()
-        self._process.join(_PATIENCE)
+        self._process.join(PATIENCE)
 
 
 def all_at_once(hands: Sequence[Hand], deed: Callable[..., Any], args: Sequence[Any]) -> list[Any]:

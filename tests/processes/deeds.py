@@ -16,6 +16,7 @@ from omnigraph.ids import random_fraction
 from omnigraph.storage.scan import find_rows
 from omnigraph.storage.store import open_store
 from omnigraph.storage.table import stage_change
+from tests.rig.patience import PATIENCE
 from tests.rig.writes import (
     CITY,
     LIVES_IN,
@@ -30,8 +31,6 @@ from tests.rig.writes import (
     update,
     write,
 )
-
-_PATIENCE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +207,7 @@ def meet(gate: str) -> None:
     place, wanted = Path(gate).parent, int(Path(gate).name)
     place.mkdir(parents=True, exist_ok=True)
     (place / f"came-{time.monotonic_ns()}-{id(place)}").touch()
-    end = time.monotonic() + _PATIENCE
+    end = time.monotonic() + PATIENCE
     while len(list(place.glob("came-*"))) < wanted:
         if time.monotonic() > end:
             raise TimeoutError("the others did not come")

@@ -21,6 +21,7 @@ from tests.processes.merging import (
     write_rounds,
 )
 from tests.rig.invariants import check_invariants
+from tests.rig.patience import PATIENCE
 
 LOST = {"ReadSetChanged", "RowLevelCasContention"}
 
@@ -111,7 +112,7 @@ class Held:
         effects = graph._store.effects
         effects.run = self._run(effects)  # type: ignore[method-assign]
         self.thread.start()
-        assert self.here.wait(60)
+        assert self.here.wait(PATIENCE)
 
     def _run(self, effects: Effects) -> Any:
         whole = effects.run
@@ -119,7 +120,7 @@ class Held:
         def run(kind: Any, target: str, action: Any) -> Any:
             if current_thread() is self.thread and kind in ("stage", "mark"):
                 self.here.set()
-                assert self.on.wait(60)
+                assert self.on.wait(PATIENCE)
             return whole(kind, target, action)
 
         return run
@@ -133,7 +134,7 @@ class Held:
     def released(self) -> "Held":
         """Let it go on, and wait until it has ended."""
         self.on.set()
-        self.thread.join(60)
+        self.thread.join(PATIENCE)
         return self
 
 

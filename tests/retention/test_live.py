@@ -233,17 +233,33 @@ def apart_but_readers(seed: int) -> list[Team]:
     return [*alone, [Part("read", seed + 7), Part("read", seed + 8)]]
 
 
-@pytest.mark.timeout(300)
-def test_some_ticks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "ticks").touch()
-    clock = clock_at(tmp_path)
+def in_few_processes(seed: int) -> list[Team]:
+    """Three writers in two processes, a collector in a third; who tends tables, and a reader."""
+    jobs = (("write", "write"), ("write",), ("clean",), ("tend", "read"))
+    return [[Part(job, seed + 10 * n + m) for m, job in enumerate(j)] for n, j in enumerate(jobs)]
+
+
+def _some_ticks(place: Path, patch: pytest.MonkeyPatch, teams: list[Team], plan: Plan) -> None:
+    (place / "ticks").touch()
+    clock = clock_at(place)
     assert clock is not None
     with by(clock, 1):
-        told = play(tmp_path, apart_but_readers(7), Plan(ticks=32, kills=3))
-        judge(tmp_path, told, monkeypatch)
-    assert counted(told, "wrote") >= 32 * WRITES
+        told = play(place, teams, plan)
+        judge(place, told, patch)
+    assert counted(told, "wrote") >= plan.ticks * WRITES
     assert min(counted(told, one) for one in ("cleaned", "optimized", "read")) > 0
-    assert max(gaps(tmp_path)) <= 100
+    assert max(gaps(place)) <= 100
+
+
+@pytest.mark.timeout(600)
+def test_some_ticks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _some_ticks(tmp_path, monkeypatch, in_few_processes(7), Plan(ticks=14, kills=2))
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1200)
+def test_more_ticks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _some_ticks(tmp_path, monkeypatch, apart_but_readers(7), Plan(ticks=32, kills=3))
 
 
 @pytest.mark.full

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from omnigraph.storage.cell import LostSwap, create_cell, open_cell, swap
 from omnigraph.storage.store import open_store
+from tests.rig.patience import PATIENCE
 
 CELL = "__manifest"
 
@@ -35,13 +36,13 @@ def race(url: str, writers: int, times: int) -> tuple[int, int, int]:
     store = open_store(url)
     create_cell(store, CELL, number(0))
     spawn = multiprocessing.get_context("spawn")
-    start, lost = spawn.Barrier(writers, timeout=60), spawn.Queue()
+    start, lost = spawn.Barrier(writers, timeout=PATIENCE), spawn.Queue()
     processes = [
         spawn.Process(target=count_up, args=(url, times, start, lost)) for _ in range(writers)
     ]
     for one in processes:
         one.start()
-    races = sum(lost.get(timeout=100) for _ in processes)
+    races = sum(lost.get(timeout=PATIENCE) for _ in processes)
     for one in processes:
         one.join()
     lost.close()

@@ -6,6 +6,7 @@ from typing import Any
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.objects import open_objects
 from omnigraph.storage.root import parse_root
+from tests.rig.patience import PATIENCE
 
 
 def create_all(url: str, who: str, names: list[str], start_at: Any, won: Any) -> None:
@@ -22,7 +23,7 @@ def race_threads(url: str, count: int, names: list[str]) -> list[tuple[str, str]
     import queue
 
     won: queue.Queue[tuple[str, str]] = queue.Queue()
-    barrier = threading.Barrier(count, timeout=60)
+    barrier = threading.Barrier(count, timeout=PATIENCE)
     threads = [
         threading.Thread(target=create_all, args=(url, f"t{n}", names, barrier, won))
         for n in range(count)
@@ -39,7 +40,7 @@ def race_processes(url: str, count: int, names: list[str]) -> list[tuple[str, st
     import multiprocessing
 
     spawn = multiprocessing.get_context("spawn")
-    barrier, won = spawn.Barrier(count, timeout=60), spawn.Queue()
+    barrier, won = spawn.Barrier(count, timeout=PATIENCE), spawn.Queue()
     processes = [
         spawn.Process(target=create_all, args=(url, f"p{n}", names, barrier, won))
         for n in range(count)
@@ -47,7 +48,7 @@ def race_processes(url: str, count: int, names: list[str]) -> list[tuple[str, st
     for one in processes:
         one.start()
     # One winner for each name; a second one would have told before its process ended.
-    found = [won.get(timeout=60) for _ in names]
+    found = [won.get(timeout=PATIENCE) for _ in names]
     for one in processes:
         one.join()
     while not won.empty():

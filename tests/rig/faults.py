@@ -9,6 +9,7 @@ Deed = Literal[
     "drop",  # forward, then close the connection without an answer
     "answer",  # give a status of our own, after forwarding or instead of it
     "hold",  # wait until released, then forward
+    "late",  # close the connection without an answer, forward when released
     "cut",  # no answer, and none to any later request, as if this side were gone
     "delay",  # wait some milliseconds, then forward
 ]
@@ -88,4 +89,4 @@ class Rules:
 
 
 def _ends(rule: Rule) -> bool:
-    return rule.deed in ("drop", "answer", "cut")
+    return rule.deed in ("drop", "answer", "cut", "late")

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_PATIENCE = 60.0
+from tests.rig.patience import PATIENCE
+
 # Linux ends the program when the test run ends (PR_SET_PDEATHSIG): one that is killed leaves no
 # server behind. This is done in a step between, since Lance must not see this process fork.
 _END_WITH_PARENT = (
@@ -29,9 +30,9 @@ class Program:
         """End the whole group at once: its data is thrown away, so there is nothing to finish."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(_PATIENCE)
+        self.process.wait(PATIENCE)
 
-    def wait_until(self, ready: Callable[[], bool], patience: float = _PATIENCE) -> None:
+    def wait_until(self, ready: Callable[[], bool], patience: float = PATIENCE) -> None:
         """Wait for a sign of life; a program that ends or stays silent is an error with its log."""
         end = time.monotonic() + patience
         while not ready():

@@ -15,10 +15,10 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.rig.faults import Rule, Rules
+from tests.rig.patience import PATIENCE
 from tests.rig.traffic import Seen, Traffic
 
 _BLOCK = 1 << 16
-_HOLD = 60.0
 _OURS = {"connection", "keep-alive", "transfer-encoding", "expect", "date", "server"}
 _ERROR = b"<?xml version='1.0'?><Error><Code>InternalError</Code></Error>"
 
@@ -70,6 +70,10 @@ class Proxy:
     def hold(self, method: str, key: str = "*", *, times: int | None = 1) -> Rule:
         """Keep a request back until the rule is released; its `hit` tells that it came."""
         return self.rules.add(Rule("hold", method, key, times))
+
+    def late(self, method: str, key: str = "*", *, times: int | None = None) -> Rule:
+        """Hang up on the client, and forward its request when the rule is released."""
+        return self.rules.add(Rule("late", method, key, times))
 
     def delay(self, milliseconds: float, method: str | None = None, key: str = "*") -> Rule:
         """Keep every such request back for a while."""
@@ -157,11 +161,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         in_flight, retry = proxy.begin(method, self.path)
         begun = time.monotonic()
         rules = proxy.rules.take(method, key)
+        body = self._body()
+        if any(rule.deed == "late" for rule in rules):
+            body = iter([*body])  # all of it arrived before the client was left without an answer
+            self._hang_up()
         for rule in rules:
             _wait(rule)
         time.sleep(proxy.latency_ms / 1000)
         end = next((rule for rule in rules if rule.deed not in ("hold", "delay")), None)
-        answer = self._forward(on=end is None or end.forward)
+        answer = self._forward(body, on=end is None or end.forward)
         forwarded = answer.status if answer is not None else None
         status = _told(end, forwarded)
         seen = Seen(method, key, status, forwarded, begun, time.monotonic(), in_flight, retry)
@@ -171,14 +179,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve  # noqa: N815
 
-    def _forward(self, *, on: bool) -> "_Answer | None":
+    def _forward(self, body: Iterator[bytes], *, on: bool) -> "_Answer | None":
         """Send the request on; None when it is not to go on, or when the server hung up."""
         if not on:
             # Take it all the same: a body left unread would spoil the answer.
-            for _ in self._body():
+            for _ in body:
                 pass
             return None
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.proxy.backend, timeout=60)
+        backend = self.server.proxy.backend
+        connection = http.client.HTTPConnection("127.0.0.1", backend, timeout=PATIENCE)
         try:
             connection.putrequest(
                 self.command, self.path, skip_host=True, skip_accept_encoding=True
@@ -188,7 +197,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                     connection.putheader(name, value)
             connection.putheader("Connection", "close")
             connection.endheaders()
-            for block in self._body():
+            for block in body:
                 connection.send(block)
             return _Answer(connection, connection.getresponse())
         except (OSError, http.client.HTTPException):
@@ -282,8 +291,8 @@ def _classified(method: str, path: str) -> tuple[str, str]:
 
 def _wait(rule: Rule) -> None:
     rule.hit.set()
-    if rule.deed == "hold":
-        rule.released.wait(_HOLD)
+    if rule.deed in ("hold", "late"):
+        rule.released.wait(PATIENCE)
     elif rule.deed == "delay":
         time.sleep(rule.milliseconds / 1000)
 

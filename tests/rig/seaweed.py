@@ -20,10 +20,8 @@ _STARTS = 3
 def seaweed(directory: Path) -> Iterator[S3Server]:
     """Run the server with its data in `directory` and one empty bucket."""
     program, ports = _started(directory)
-    server = S3Server(ports["s3"])
     try:
-        program.wait_until(lambda: create_bucket(server, server.bucket))
-        yield server
+        yield S3Server(ports["s3"])
     finally:
         program.stop()
         # It leaves sockets outside its directory, named after its ports.
@@ -61,9 +59,10 @@ def _started(directory: Path) -> tuple[Program, dict[str, int]]:
 def _start_once(directory: Path) -> tuple[Program, dict[str, int]]:
     names = [*_PARTS, *(f"{part}.grpc" for part in _PARTS)]
     ports = dict(zip(names, free_ports(len(names)), strict=True))
-    program = start(_command(directory, ports), directory)
+    program, server = start(_command(directory, ports), directory), S3Server(ports["s3"])
     try:
-        program.wait_until(lambda: listens(ports["s3"]))
+        program.wait_until(lambda: listens(server.port))
+        program.wait_until(lambda: create_bucket(server, server.bucket))
     except BaseException:
         program.stop()
         raise

@@ -3,10 +3,12 @@
 import http.client
 import http.server
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
+from tests.rig.patience import PATIENCE
 from tests.rig.proxy import Proxy, requests_of
 
 
@@ -75,7 +77,7 @@ def proxy(server: http.server.ThreadingHTTPServer) -> Iterator[Proxy]:
 
 def ask(proxy: Proxy, method: str, path: str, body: object = None, **headers: str) -> int:
     """The status of one request on a connection of its own; 0 without an answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=PATIENCE)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
         connection.request(method, path, body, named)  # type: ignore[arg-type]
@@ -89,7 +91,7 @@ def ask(proxy: Proxy, method: str, path: str, body: object = None, **headers: st
 
 
 def fetch(proxy: Proxy, path: str) -> bytes:
-    connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=PATIENCE)
     connection.request("GET", path)
     body = connection.getresponse().read()
     connection.close()
@@ -172,7 +174,7 @@ def test_a_held_request_waits_for_its_release(proxy: Proxy) -> None:
     thread = threading.Thread(target=lambda: answers.append(ask(proxy, "PUT", "/b/x", b"1")))
     with requests_of(proxy) as made:
         thread.start()
-        assert held.hit.wait(30)
+        assert held.hit.wait(PATIENCE)
         assert ask(proxy, "GET", "/b/x") == 200
         assert fetch(proxy, "/b/x") == b""
         assert answers == []
@@ -182,6 +184,17 @@ def test_a_held_request_waits_for_its_release(proxy: Proxy) -> None:
     assert fetch(proxy, "/b/x") == b"1"
     assert max(one.in_flight for one in made.seen) == 2
     assert made.hops == 2
+
+
+def test_a_late_request_lands_after_its_client_was_left_without_an_answer(proxy: Proxy) -> None:
+    late = proxy.late("PUT", "x", times=1)
+    assert ask(proxy, "PUT", "/b/x", b"1" * 200_000) == 0
+    assert fetch(proxy, "/b/x") == b""
+    late.release()
+    while not proxy.seen or proxy.seen[-1].method != "PUT":
+        time.sleep(0.01)
+    assert (proxy.seen[-1].status, proxy.seen[-1].forwarded) == (0, 200)
+    assert fetch(proxy, "/b/x") == b"1" * 200_000
 
 
 def test_after_the_cut_nobody_answers(proxy: Proxy) -> None:

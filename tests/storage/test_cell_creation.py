@@ -9,6 +9,7 @@ import pytest
 
 from omnigraph.storage.cell import create_cell, open_cell
 from omnigraph.storage.store import open_store
+from tests.rig.patience import PATIENCE
 from tests.rig.plugin import S3
 
 CELL = "__manifest"
@@ -74,7 +75,7 @@ def test_what_lance_calls_create_overwrites_a_rival(s3: S3) -> None:
     held = s3.proxy.hold("PUT", "*/data/*")
     late = threading.Thread(target=create, args=(2,))
     late.start()
-    assert held.hit.wait(30)  # it has looked, and found nothing
+    assert held.hit.wait(PATIENCE)  # it has looked, and found nothing
     create(1)
     held.release()
     late.join()
@@ -94,7 +95,7 @@ def test_a_creator_that_looked_too_early_loses(s3: S3) -> None:
     held = s3.proxy.hold("PUT", "*/data/*")
     late = threading.Thread(target=create, args=(2,))
     late.start()
-    assert held.hit.wait(30)
+    assert held.hit.wait(PATIENCE)
     create(1)
     held.release()
     late.join()

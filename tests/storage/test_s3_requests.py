@@ -15,6 +15,7 @@ import pytest
 
 from omnigraph.storage import cell, scan, table
 from omnigraph.storage.store import Store, open_store
+from tests.rig.patience import PATIENCE
 from tests.rig.plugin import S3
 from tests.rig.proxy import Proxy, requests_of
 from tests.rig.traffic import Traffic
@@ -175,7 +176,7 @@ def test_a_repeated_swap_that_came_too_late_is_lost(s3: S3) -> None:
 
     thread = threading.Thread(target=late)
     thread.start()
-    assert held.hit.wait(30)
+    assert held.hit.wait(PATIENCE)
     cell.swap(store, rival, rows("early"))
     held.release()
     thread.join()

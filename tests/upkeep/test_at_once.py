@@ -15,6 +15,7 @@ from omnigraph.storage import fold
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.hands import at_once
 from omnigraph.testing import graph as new_graph
+from tests.rig.patience import PATIENCE
 from tests.schema_apply.test_races import elsewhere
 
 SETTING = "OMNIGRAPH_MAINTENANCE_CONCURRENCY"
@@ -45,7 +46,7 @@ def met(graph: Graph, kind: str, count: int) -> Iterator[list[int]]:
             inside[0] += 1
             most[0] = max(most[0], inside[0])
             lock.notify_all()
-            lock.wait_for(lambda: most[0] >= count, timeout=60)
+            lock.wait_for(lambda: most[0] >= count, timeout=PATIENCE)
         try:
             return real(given, target, action)
         finally:

@@ -162,7 +162,7 @@ def _from_storage(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("share", COVERED)
 def test_a_few_queries(tmp_path: Path, share: int) -> None:
-    run(tmp_path / "g", share, 10)
+    run(tmp_path / "g", share, 6)
 
 
 @pytest.mark.full
