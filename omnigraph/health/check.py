@@ -90,7 +90,8 @@ def check_graph(
     verified by the `executor`: threads of this process, unless another one is given.
     """
     if sample is not None and not 0 < sample <= 1:
-        raise InputError(f"sample is {sample}", reason="expected a share above 0 and up to 1")
+        message = f"sample is {sample}; expected a share above 0 and up to 1"
+        raise InputError(message, reason="out of range")
     store = unremembering(store)
     quick = quick or sample is not None
     share = sample if sample is not None else float(not quick)

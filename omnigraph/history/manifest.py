@@ -41,8 +41,13 @@ def manifest_exists(store: Store, ulid: str = layout.MAIN) -> bool:
     return bool(store.objects.list(f"{layout.manifest_directory(ulid)}/_versions"))
 
 
-def read_manifest(store: Store, ulid: str = layout.MAIN, version: int | None = None) -> Opened:
-    """The state of a branch, newest or at a manifest version: one listing and two reads."""
+def read_manifest(
+    store: Store, ulid: str = layout.MAIN, version: int | None = None, *, failed: int | None = None
+) -> Opened:
+    """The state of a branch, newest or at a manifest version: one listing and two reads.
+
+    `failed` is the newest version that could not be read before; a newer one may have come.
+    """
     location = layout.manifest_directory(ulid)
     try:
         cell = cells.open_cell(store, location, version, reused=ulid == layout.MAIN)
@@ -58,8 +63,8 @@ def read_manifest(store: Store, ulid: str = layout.MAIN, version: int | None = N
             return Opened(from_rows(cell.rows(READ), cell.version), cell)
     except (OSError, ValueError, LookupError, TypeError, InternalError) as error:
         # Replaced since it was opened, and its rows cleaned up?
-        if version is None and cells.newest(cell) != cell.version:
-            return read_manifest(store, ulid)
+        if version is None and cell.version != failed and cells.newest(cell) != cell.version:
+            return read_manifest(store, ulid, failed=cell.version)
         failed = isinstance(error, OSError) and not store.root.local
         failure = storage_failure(error, effect="none")
         raise failure if failed else _damaged(location, failure) from error

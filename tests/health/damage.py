@@ -204,8 +204,8 @@ def run_trial(made: Path, work: Path, trial: dict[str, Any], sound: dict[str, An
     `read`: a typed error, `check`: only the check knows, `harmless`: nothing changed; what begins
     with `silent` or `untyped` is a defect.
     """
-    root = work / "g"
-    shutil.rmtree(root, ignore_errors=True)
+    # A place of its own: this process remembers what it read of another one.
+    root = work / f"{trial['kind']}-{trial['damage']}-{trial['seed']}"
     shutil.copytree(made, root)
     chance = random.Random(trial["seed"])
     names = [one for one in files_of_kind(root, trial["kind"]) if (root / one).stat().st_size]
@@ -213,9 +213,10 @@ def run_trial(made: Path, work: Path, trial: dict[str, Any], sound: dict[str, An
     others = [root / one for one in names if one != name]
     before = (root / name).read_bytes()
     DAMAGES[trial["damage"]](root / name, others, chance)
-    if (root / name).exists() and (root / name).read_bytes() == before:
-        return f"harmless [{name}]"
-    return f"{_judge(root, sound)} [{name}]"
+    same = (root / name).exists() and (root / name).read_bytes() == before
+    outcome = "harmless" if same else _judge(root, sound)
+    shutil.rmtree(root)
+    return f"{outcome} [{name}]"
 
 
 def _judge(root: Path, sound: dict[str, Any]) -> str:

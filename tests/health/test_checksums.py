@@ -1,0 +1,174 @@
+"""Checksums of files: recorded by every write, compared by check, copy, optimize and first use."""
+
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.errors import InputError, OmnigraphError, StorageError
+from omnigraph.graph import Graph
+from omnigraph.history import file_checksums
+from omnigraph.storage.failures import DamagedError
+from omnigraph.storage.transfer import version_files
+from tests.health.conftest import again
+
+PEOPLE = "match { $p: Person } return { $p.name } order { $p.name }"
+
+
+def data_files(graph: Graph, key: str = "node:Person") -> list[Path]:
+    """The data files of the newest version of a table."""
+    entry = graph.refresh().snapshot.tables[key]
+    names = version_files(graph._store, entry.location, entry.lance_version).data
+    return [Path(graph.uri, name) for name in names]
+
+
+def change_value(graph: Graph, old: bytes, new: bytes) -> Path:
+    """Change a stored text where Lance cannot notice it; return the file."""
+    (path,) = [one for one in data_files(graph) if old in one.read_bytes()]
+    path.write_bytes(path.read_bytes().replace(old, new))
+    return path
+
+
+def rotten(graph: Graph) -> Path:
+    """A graph in which one name silently reads as another one."""
+    graph.insert("Person", {"name": "walter", "age": 5})
+    path = change_value(graph, b"walter", b"waiter")
+    assert ["waiter"] in again(graph).query(PEOPLE).to_lists()
+    return path
+
+
+def names(graph: Graph) -> list[str]:
+    return [name for (name,) in graph.query(PEOPLE).to_lists()]
+
+
+def test_every_file_of_a_graph_has_a_checksum_and_matches_it(graph: Graph) -> None:
+    read = graph.check().read
+    assert read["unrecorded"] == 0
+    assert read["verified"] >= read["files"] > 10
+
+
+def test_check_names_a_file_whose_content_changed(graph: Graph) -> None:
+    path = rotten(graph)
+    assert graph.check(quick=True), "a quick check compares sizes only"
+    checkup = graph.check()
+    assert not checkup
+    told = [one for one in checkup.findings if one.name == path.relative_to(graph.uri).as_posix()]
+    assert "does not match its checksum" in told[0].reason
+
+
+def test_a_sample_verifies_some_files_and_reads_no_rows(graph: Graph) -> None:
+    every = graph.check().read["verified"]
+    some = graph.check(sample=0.3)
+    assert some
+    assert 0 < some.read["verified"] < every
+    assert some.read["rows"] == 0
+    assert graph.check(sample=1.0).read["verified"] == every
+    for share in (0.0, 1.5):
+        with pytest.raises(InputError, match="share"):
+            graph.check(sample=share)
+
+
+def test_optimize_leaves_damaged_files_where_check_finds_them(graph: Graph) -> None:
+    path = rotten(graph)
+    done = again(graph).optimize()
+    told = {one.type_key: one.error for one in done.damaged}
+    assert list(told) == ["node:Person"]
+    assert path.name in str(told["node:Person"])
+    assert path in data_files(graph)
+    assert not graph.check()
+
+
+def test_tail_compaction_leaves_damaged_files_where_check_finds_them(graph: Graph) -> None:
+    path = rotten(graph)
+    for number in range(12):
+        graph.insert("Person", {"name": f"n{number}"})
+    assert path in data_files(graph)
+    assert not graph.check()
+
+
+def test_without_damage_the_same_writes_compact_the_tail(graph: Graph) -> None:
+    graph.insert("Person", {"name": "walter", "age": 5})
+    before = set(data_files(graph))
+    for number in range(12):
+        graph.insert("Person", {"name": f"n{number}"})
+    assert not before <= set(data_files(graph))
+    assert graph.check().read["unrecorded"] == 0
+
+
+def test_a_copy_compares_what_it_carries(graph: Graph, tmp_path: Path) -> None:
+    path = rotten(graph)
+    with pytest.raises(StorageError, match=f"{path.name} is damaged"):
+        graph.copy_to(tmp_path / "copy")
+    with pytest.raises(OmnigraphError):
+        omnigraph.open(tmp_path / "copy")
+    graph.copy_to(tmp_path / "rescued", verify=False)
+    rescued = omnigraph.open(tmp_path / "rescued")
+    assert "waiter" in names(rescued)
+    assert not rescued.check()
+
+
+def test_a_copy_keeps_the_checksums(graph: Graph, tmp_path: Path) -> None:
+    graph.copy_to(tmp_path / "copy")
+    read = omnigraph.open(tmp_path / "copy").check().read
+    assert read["unrecorded"] == 0
+    assert read["verified"] == graph.check().read["verified"]
+
+
+def test_files_are_compared_before_their_first_use_if_asked_for(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = rotten(graph)
+    with pytest.raises(DamagedError, match=f"{path.name} is damaged"):
+        omnigraph.open(graph.uri, verify=True).query(PEOPLE)
+    monkeypatch.setenv("OMNIGRAPH_VERIFY", "1")
+    with pytest.raises(DamagedError, match=path.name):
+        again(graph).query(PEOPLE)
+    assert "waiter" in names(omnigraph.open(graph.uri, verify=False))
+
+
+def test_a_verifying_handle_follows_other_writers(graph: Graph) -> None:
+    careful = omnigraph.open(graph.uri, verify=True)
+    assert "ada" in names(careful)
+    graph.insert("Person", {"name": "walter"})
+    assert "walter" in names(careful.refresh())
+    graph.insert("Person", {"name": "xerxes"})
+    change_value(graph, b"xerxes", b"xerxas")
+    with pytest.raises(DamagedError):
+        names(careful.refresh())
+
+
+def test_a_bulk_write_seals_its_checksums_in_an_object(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(file_checksums, "INLINE", 1)
+    graph.insert("Person", {"name": "walter"})
+    (sealed,) = Path(graph.uri, "_checksums").iterdir()
+    assert graph.head.files == {"sealed": f"_checksums/{sealed.name}"}
+    assert again(graph).check().read["unrecorded"] == 0
+    graph.copy_to(tmp_path / "copy")
+    assert omnigraph.open(tmp_path / "copy").check().read["unrecorded"] == 0
+    sealed.unlink()
+    checkup = again(graph).check()
+    assert [one.kind for one in checkup.findings if one.severity == "error"][:1] == ["log"]
+    assert "walter" in names(again(graph))
+
+
+def test_checksums_survive_merges_schema_changes_and_optimize(graph: Graph) -> None:
+    graph.merge("side")
+    graph.apply_schema(graph.schema.source.replace("age: I32?", "age: I32?  extra: String?"))
+    graph.optimize()
+    graph.insert("Person", {"name": "walter", "extra": "x"})
+    checkup = graph.check()
+    assert checkup
+    assert checkup.read["unrecorded"] == 0
+
+
+def test_a_graph_from_before_checksums_is_valid_and_says_so(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omnigraph.health.check.read_checksums", lambda *_: {})
+    checkup = graph.check()
+    assert checkup
+    assert checkup.findings == ()
+    assert checkup.read["verified"] == 0
+    assert checkup.read["unrecorded"] >= checkup.read["files"] > 10
