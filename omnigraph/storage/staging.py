@@ -7,7 +7,6 @@ requests as Lance would need, and a checksum that stays valid when the root move
 
 import json
 import tempfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,7 @@ from lance.fragment import write_fragments
 
 from omnigraph import ids
 
-from .checksums import BLOCK, FileChecksum
+from .checksums import BLOCK, FileChecksum, checksum_manifest
 from .deletion_list import write_offsets
 from .deletions import deletion_file, known_offsets
 from .failures import DamagedError
@@ -121,5 +120,4 @@ def delete_rows(
 
 def manifest_checksum(dataset: Any) -> FileChecksum:
     """The checksum of a version as Lance holds it in memory: of its file, the manifest itself."""
-    body: bytes = dataset._ds.serialized_manifest()
-    return FileChecksum(len(body), zlib.crc32(body), manifest_only=True)
+    return checksum_manifest(dataset._ds.serialized_manifest())

@@ -208,3 +208,19 @@ def test_auto_takes_spark_for_much_work_only(monkeypatch: pytest.MonkeyPatch) ->
     assert pick.session_for("local", given, lambda: True) is None
     monkeypatch.setattr(session, "find_spec", lambda _: None)
     assert pick.session_for("auto", None, lambda: True) is None, "without Spark it goes on"
+
+
+def test_both_engines_find_the_same_damaged_files(spark: Any, tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "g", "node P { name: String @key }", durability="os")
+    for number in range(5):
+        graph.insert("P", {"name": f"name number {number}"})
+    sound = graph.check(engine="spark", spark=spark)
+    assert sound
+    assert sound.read == graph.check().read
+    for path in sorted(Path(graph.uri, "nodes").rglob("data/*.lance"))[:2]:
+        body = bytearray(path.read_bytes())
+        body[20] ^= 1
+        path.write_bytes(bytes(body))
+    here, there = graph.check(sample=1.0), graph.check(sample=1.0, engine="spark", spark=spark)
+    assert len(here.findings) >= 2
+    assert [str(one) for one in there.findings] == [str(one) for one in here.findings]
