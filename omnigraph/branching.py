@@ -22,6 +22,7 @@ from omnigraph.merging.merge import Merged, Request, merge, open_merge
 from omnigraph.merging.sides import Granularity
 from omnigraph.merging.strategy import Strategy
 from omnigraph.merging.work import Options
+from omnigraph.naming import clean
 from omnigraph.terms import Terms, actor_of
 
 State = str | int | datetime | timedelta | Handle | Snapshot | None
@@ -147,7 +148,7 @@ class Branching(Handle):
 
     def _line_named(self, name: str | None) -> Line:
         self._open()
-        if name is None or name.strip() == self.branch_name:
+        if name is None or clean(name) == self.branch_name:
             return self._line
         return branches.open_line(self._store, name)
 

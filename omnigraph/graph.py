@@ -26,7 +26,7 @@ from omnigraph.history.copy import Copied, Progress, copy_graph
 from omnigraph.history.line import Line
 from omnigraph.history.manifest import manifest_exists
 from omnigraph.history.plan import Signature
-from omnigraph.history.points import Named, find_point
+from omnigraph.history.points import Named, check_point, find_point
 from omnigraph.history.recover import recover_when_due
 from omnigraph.history.refs import Ref, find_ref
 from omnigraph.history.rename import rename_branch
@@ -37,6 +37,7 @@ from omnigraph.history.verification import FirstUseVerifier
 from omnigraph.ingest.load import LoadMode
 from omnigraph.inspecting import Inspecting
 from omnigraph.keeping import Keeping
+from omnigraph.naming import clean, require_text
 from omnigraph.reading import Reading
 from omnigraph.shaping import SchemaText, Shaping, schema_text
 from omnigraph.storage.effects import Effects
@@ -69,6 +70,7 @@ class Graph(Reading, Feeding, Travel, Shaping, Keeping, Inspecting):
     def table(self, name: str, *, kind: str | None = None) -> Any:
         """The pinned Lance dataset of a node or edge type; the node wins when both exist."""
         self._open()
+        require_text(name, "type")
         keys = [f"{kind}:{name}"] if kind else [f"node:{name}", f"edge:{name}"]
         key = next((one for one in keys if one in self._snapshot.tables), keys[0])
         return self._snapshot.table(key).dataset
@@ -194,7 +196,7 @@ class Branches:
     def __getitem__(self, name: str) -> Ref:
         """Where a branch came from: its ULID, parent and fork commit."""
         self.graph._open()
-        return find_ref(self.graph._store, name)
+        return find_ref(self.graph._store, clean(name))
 
     def create(
         self, name: str, *, from_: Named | None = None, commit: Named | None = None
@@ -216,6 +218,7 @@ class Branches:
         graph, store = self.graph, self.graph._store
         source = graph._line
         if from_ is not None and str(from_).strip() != graph.branch_name:
+            check_point(from_)
             try:
                 source = branches.open_line(store, str(from_))
             except (BranchNotFound, InputError) as unknown:

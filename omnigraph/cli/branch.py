@@ -57,7 +57,10 @@ def create(
     store: str | None,
     actor: str | None,
 ) -> None:
-    """Make a branch. No data is copied: it costs the same for any graph."""
+    """Make a branch. No data is copied: it costs the same for any graph.
+
+    NAME has letters, digits, '.', '-', '_', and '/' between parts; at most 200 bytes.
+    """
     root = address(uri, store, way="--uri")
     tell_target("branch create", root)
     from omnigraph.graph import open as open_graph

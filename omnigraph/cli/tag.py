@@ -37,7 +37,10 @@ def tag() -> None:
 @actor_option
 @shared_options
 def create(name: str, point: str | None, uri: str | None, store: str | None, **how: Any) -> None:
-    """Name the head of a branch, or COMMIT: an id, a moment, HEAD~2. It stays readable."""
+    """Name the head of a branch, or COMMIT: an id, a moment, HEAD~2. It stays readable.
+
+    NAME has letters, digits, '.', '-', '_', and '/' between parts; at most 200 bytes.
+    """
     root = address(uri, store, way="--uri")
     tell_target("tag create", root)
     from omnigraph.graph import open as open_graph

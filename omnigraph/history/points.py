@@ -11,8 +11,10 @@ from omnigraph import ids
 from omnigraph.errors import BranchNotFound, InputError, NotFound, SnapshotNotFound
 from omnigraph.ids import is_ulid
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.naming import quote_name, require_text
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
+from omnigraph.values.describe import describe
 
 from . import refs
 from .branches import line_behind
@@ -24,14 +26,14 @@ from .tags import list_tags, open_tag, shown_by
 
 Named = str | int | datetime | timedelta
 HEAD = "HEAD"
+_DIGITS = 18  # of a number in a text: no count of commits has more
 
 
 def find_point(store: Store, line: Line, near: Snapshot, point: Named) -> Snapshot:
     """The state that a caller means; `near` is what `HEAD` stands for."""
+    check_point(point)
     if isinstance(point, timedelta):
         return snapshot(store, line, ids.now() - abs(point))
-    if isinstance(point, bool) or not isinstance(point, str | int | datetime):
-        raise InputError(f"{point!r} names no state", reason="expected a name, a number or a time")
     if not isinstance(point, str):
         return snapshot(store, line, point)
     name, sign, steps = point.strip().partition("~")
@@ -39,9 +41,16 @@ def find_point(store: Store, line: Line, near: Snapshot, point: Named) -> Snapsh
     return _back(store, line, shown, point, steps or "1") if sign else shown
 
 
+def check_point(point: object) -> None:
+    """Refuse what cannot name a state, whatever exists."""
+    if isinstance(point, bool) or not isinstance(point, str | int | datetime | timedelta):
+        message = f"{describe(point)} names no state"
+        raise InputError(message, reason="expected a name, a number or a time")
+
+
 def find_commit_named(store: Store, line: Line, near: Snapshot, text: str) -> Commit:
     """The commit of an id, whose state may be gone, or of anything else that names one."""
-    if is_ulid(text):
+    if is_ulid(require_text(text, "commit")):
         with suppress(SnapshotNotFound):
             return find_commit(store, line, text)[2]
     return find_point(store, line, near, text).commit
@@ -58,7 +67,7 @@ def _named(store: Store, line: Line, name: str) -> tuple[Line, Snapshot]:
     moment = _moment(name)
     if moment is not None:
         return line, snapshot(store, line, moment)
-    if name.isdecimal():
+    if _is_number(name):
         return line, snapshot(store, line, int(name))
     if not name.startswith("manifest:"):
         raise _unknown(store, name)
@@ -82,7 +91,9 @@ def _tag_or_branch(store: Store, line: Line, name: str) -> tuple[Line, Snapshot]
 def _unknown(store: Store, name: str) -> InputError:
     known = (*refs.known_names(store), *refs.known_names(store, layout.TAGS))
     hint = did_you_mean(name, known, WAYS)
-    return InputError(f"'{name}' names no snapshot", reason="no branch and no tag", hint=hint)
+    return InputError(
+        f"{quote_name(name)} names no snapshot", reason="no branch and no tag", hint=hint
+    )
 
 
 def _commit(store: Store, line: Line, commit_id: str) -> Snapshot:
@@ -100,8 +111,10 @@ def _commit(store: Store, line: Line, commit_id: str) -> Snapshot:
 
 def _back(store: Store, line: Line, shown: Snapshot, text: str, steps: str) -> Snapshot:
     """Some first parents before a state."""
-    if not steps.isdecimal():
-        raise InputError(f"'{text}' names no commit", reason="expected HEAD~ and a number")
+    if not _is_number(steps):
+        raise InputError(
+            f"{quote_name(text)} names no commit", reason="expected HEAD~ and a number"
+        )
     at = shown.commit_id
     for _ in range(int(steps)):
         before = shown.log.get(at).parent
@@ -109,6 +122,10 @@ def _back(store: Store, line: Line, shown: Snapshot, text: str, steps: str) -> S
             raise SnapshotNotFound(f"there are fewer than {steps} commits before this one")
         at = before
     return shown if at == shown.commit_id else _commit(store, line, at)
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) <= _DIGITS
 
 
 def _moment(text: str) -> datetime | None:

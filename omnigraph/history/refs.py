@@ -11,6 +11,7 @@ from typing import Any
 
 from omnigraph.errors import AlreadyExists, BranchNotFound, NotFound, StorageError
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.naming import quote_name
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 
@@ -74,6 +75,8 @@ def read_ref(store: Store, name: str, number: int, place: str = layout.REFS) -> 
 
 def highest_number(store: Store, name: str, place: str = layout.REFS) -> int:
     """The highest number of one name, 0 when it was never used."""
+    if not layout.can_have_refs(name):
+        return 0
     directory = layout.ref_name(name, 0, place).rpartition("/")[0]
     return max((number for _, number in _listed(store, directory, place)), default=0)
 
@@ -90,8 +93,8 @@ def missing(name: str, place: str = layout.REFS, known: Iterable[str] = ()) -> N
     """The error of a name that is not open, with a guess from those that are."""
     hint = did_you_mean(name, known, f"list what exists: {_kind(place)} list")
     if place == layout.REFS:
-        return BranchNotFound(f"no branch '{name}'", branch=name, hint=hint)
-    return NotFound(f"no tag '{name}'", what=f"tag '{name}'", hint=hint)
+        return BranchNotFound(f"no branch {quote_name(name)}", branch=name, hint=hint)
+    return NotFound(f"no tag {quote_name(name)}", what=f"tag '{name}'", hint=hint)
 
 
 def _taken(name: str, place: str) -> AlreadyExists:

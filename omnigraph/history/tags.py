@@ -128,9 +128,15 @@ def _opened(store: Store, ref: Ref) -> Opened:
 
 def _free_number(store: Store, name: str) -> int:
     """The number under which a name can be taken; what a cut-off deletion left is closed first."""
-    number = refs.highest_number(store, name, layout.TAGS)
+    numbers = refs.list_numbers(store, layout.TAGS)
+    number = numbers.get(name, 0)
     if number % 2 and _stands(store, name, number):
         raise AlreadyExists(f"tag '{name}' already exists", what=f"tag '{name}'")
+    open_names = (other for other, number in numbers.items() if number % 2)
+    variant = names.find_case_variant(name, open_names)
+    if variant is not None and _stands(store, variant, numbers[variant]):
+        message = f"tag '{name}' differs only in case from tag '{variant}'"
+        raise AlreadyExists(message, what=f"tag '{variant}'")
     return number + 1 + number % 2
 
 

@@ -17,6 +17,7 @@ from omnigraph.history.line import Line
 from omnigraph.history.plan import Signature
 from omnigraph.history.recover import attend
 from omnigraph.ingest.load import Loaded, LoadMode
+from omnigraph.naming import check_new_stream, require_text
 
 from .load import Bulk, load_on_spark
 from .place import Place, place_of
@@ -66,8 +67,8 @@ def stream_load(  # noqa: PLR0913 - all but three are named
 
     `name` is the stream: two streams into one branch need two. A batch with rejects stops it.
     """
-    if not name.strip():
-        raise InputError("a stream needs a name", reason="empty name")
+    require_text(type_name, "type")
+    _check_name(line, name)
     if not getattr(frame, "isStreaming", False):
         raise InputError(
             "this DataFrame is not a stream",
@@ -83,6 +84,12 @@ def stream_load(  # noqa: PLR0913 - all but three are named
     if available_now:
         writer = writer.trigger(availableNow=True)
     return writer.start()
+
+
+def _check_name(line: Line, name: str) -> None:
+    """Judge the name of a stream that the branch does not know yet."""
+    if require_text(name, "stream") not in line.base().state.streams:
+        check_new_stream(name)
 
 
 def _landing(stream: Stream, checkpoint: str) -> Any:

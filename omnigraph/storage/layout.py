@@ -24,6 +24,7 @@ WORDS = "words.lance"  # beside the files of a full-text index
 
 STAMP_KEY = "omnigraph:internal_schema_version"
 STAMP = 100
+_KEY_BYTES = 1024  # of a key on S3, the longest name that any store can have
 _REF = re.compile(r"([^/]+)/([0-9]{10})\.json")
 
 
@@ -61,6 +62,19 @@ def ref_name(name: str, number: int, place: str = REFS) -> str:
     '_refs/branches/review%2Fa/0000000003.json'
     """
     return f"{place}/{quote(name, safe='')}/{number:010d}.json"
+
+
+def can_have_refs(name: str) -> bool:
+    """Whether any store can have objects of a ref of this name; names that are found can.
+
+    >>> can_have_refs("a b"), can_have_refs("."), can_have_refs("x" * 1025)
+    (True, False, False)
+    """
+    try:
+        segment = quote(name, safe="")
+    except UnicodeEncodeError:  # surrogates
+        return False
+    return segment not in ("", ".", "..") and len(segment) <= _KEY_BYTES
 
 
 def parse_ref_name(name: str, place: str = REFS) -> tuple[str, int] | None:

@@ -4,6 +4,7 @@ Owns the promise that of several creators of one name exactly one wins and knows
 that is created carries a nonce, because a store may report our own object after a lost answer.
 """
 
+import errno
 import json
 import os
 import re
@@ -187,7 +188,10 @@ class LocalBackend:
         with reported("none"):
             try:
                 return (self.directory / name).read_bytes()
-            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            except IsADirectoryError:
+                return None
+            except OSError as error:
+                _raise_unless_absent(error)
                 return None
 
     def create(self, name: str, body: bytes) -> bool:
@@ -235,7 +239,7 @@ class LocalBackend:
     def list(self, prefix: str) -> Iterator[Found]:
         """Walk the files below a directory; unfinished ones (`name#digits`) are not shown."""
         with reported("none"):
-            for path, _, names in os.walk(self.directory / prefix, onerror=_loudly):
+            for path, _, names in os.walk(self.directory / prefix, onerror=_raise_unless_absent):
                 for name in names:
                     if "#" not in name:
                         # Text: of ten thousand files, path objects would cost more than the looks.
@@ -256,7 +260,8 @@ class LocalBackend:
     def unfinished(self, prefix: str) -> Iterator[Found]:
         """What `list` does not show: files that somebody writes, or wrote when it was killed."""
         with reported("none"):
-            for path, places, names in os.walk(self.directory / prefix, onerror=_loudly):
+            top = self.directory / prefix
+            for path, places, names in os.walk(top, onerror=_raise_unless_absent):
                 if not prefix:
                     places.clear()  # of the root itself only its own files
                 for name in names:
@@ -350,7 +355,8 @@ def sync_directory(directory: Path) -> None:
         os.close(handle)
 
 
-def _loudly(error: OSError) -> None:
-    """A directory that is not there holds nothing; one that cannot be read is a failure."""
-    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+def _raise_unless_absent(error: OSError) -> None:
+    """A path that is absent, or too long to exist, holds nothing; all else is a failure."""
+    absent = isinstance(error, FileNotFoundError | NotADirectoryError)
+    if not absent and error.errno != errno.ENAMETOOLONG:
         raise error

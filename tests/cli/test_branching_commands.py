@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 import omnigraph as library
+from omnigraph.storage.store import open_store
 from tests.cli.conftest import Program
+from tests.rig.invariants import files
 
 ULID = "[0-9A-Z]{26}"
 SCHEMA = "node Person { name: String @key  age: I64?  city: String? }"
@@ -283,6 +285,24 @@ def test_a_branch_begins_at_whatever_names_a_state(omnigraph: Program, graph: st
     assert "error: 'HEAD~x' names no commit (expected HEAD~ and a number)\n" in ended.err
     refused = omnigraph("tag", "create", "HEAD", "--uri", graph)
     assert "'HEAD' cannot name a tag: HEAD is what a handle shows" in refused.err
+
+
+def test_a_name_that_cannot_be_is_refused_before_anything_is_written(
+    omnigraph: Program, graph: str
+) -> None:
+    calls = (
+        ("branch", "create", "x" * 300),
+        ("branch", "rename", "r", "."),
+        ("branch", "rename", "r", "a\udcffb"),  # bytes of an argument that are not UTF-8
+        ("tag", "create", "y" * 1100),
+    )
+    before = files(open_store(graph))
+    for call in calls:
+        refused = omnigraph(*call, "--uri", graph)
+        assert (refused.code, refused.out) == (1, "")
+        assert " cannot name a " in refused.err
+        assert len(refused.err) < 400
+    assert files(open_store(graph)) == before
 
 
 def test_a_branch_that_cannot_go_is_a_warning(omnigraph: Program, graph: str) -> None:

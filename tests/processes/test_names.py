@@ -45,6 +45,14 @@ def test_one_creator_of_a_name_wins(crew: Crew, root: str) -> None:
     check_invariants(root)
 
 
+def test_names_that_differ_in_case_never_both_stay(crew: Crew, root: str) -> None:
+    told = all_at_once(crew(2), deeds.create, [(root, "same"), (root, "Same")])
+    stayed = [one for one in told if one != "AlreadyExists"]
+    assert len(stayed) <= 1
+    assert set(list_branches(open_store(root))) == {"main", *stayed}
+    check_invariants(root)
+
+
 def test_names_above_and_below_never_both_stay(crew: Crew, root: str) -> None:
     for n in range(3):
         told = all_at_once(crew(2), deeds.create, [(root, f"r{n}"), (root, f"r{n}/a")])
