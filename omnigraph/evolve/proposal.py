@@ -132,6 +132,12 @@ def propose(
     allow_data_loss: bool = False,
 ) -> SchemaPlan:
     """The plan from the schema of a branch to a text; raises the errors of the language."""
-    desired = compile_schema(source, name)
+    desired = compile_schema(source, name, existing=_names(before.ir))
     plan = plan_migration(before.ir, desired, allow_data_loss=allow_data_loss, name=name)
     return SchemaPlan(source, name, base, before, plan, allow_data_loss)
+
+
+def _names(accepted: SchemaIR) -> set[str]:
+    """Every name of a type or a property that a branch has."""
+    properties = {name for declared in accepted.types for name, _ in declared.properties}
+    return properties | {declared.name for declared in accepted.types}

@@ -12,6 +12,7 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import InputError
+from omnigraph.naming import LONGEST
 from omnigraph.pipeline.export import export_on_spark
 from omnigraph.pipeline.steps import Step
 from tests.mutate.conftest import DATA, SCHEMA
@@ -80,3 +81,12 @@ def test_some_types(spark: Any, graph: Any, tmp_path: Path) -> None:
     done = export_on_spark(spark, graph.snapshot, tmp_path / "out", types=["Owns"])
     (line,) = (tmp_path / "out" / done.files["edge:Owns"][0]).read_text().splitlines()
     assert json.loads(line)["from"] == "cyd"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("form", ["ndjson", "parquet", "lance"])
+def test_the_longest_name_of_a_type_can_be_exported(spark: Any, tmp_path: Path, form: Any) -> None:
+    name = "T" * LONGEST
+    graph = omnigraph.init(tmp_path / "g", f"node {name} {{ key: String @key }}", durability="os")
+    graph.insert(name, {"key": "a"})
+    assert export_on_spark(spark, graph.snapshot, tmp_path / "out", form).total == 1

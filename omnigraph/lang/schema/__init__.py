@@ -7,7 +7,7 @@ is first called. The data they give is in `model` (the tree) and `catalog` (the 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
     from omnigraph.diagnostics import Diagnostic
 
@@ -43,8 +43,12 @@ def parse_schema(text: str, name: str = "<schema>") -> "SchemaFile":
     return SchemaFile(parsed.declarations)
 
 
-def compile_schema(text: str, name: str = "<schema>") -> "Catalog":
+def compile_schema(
+    text: str, name: str = "<schema>", *, existing: "Container[str]" = ()
+) -> "Catalog":
     """The checked form of a schema text; raises one language error with everything that is wrong.
+
+    `existing` are names that the graph has already: they may be longer than new ones.
 
     >>> compile_schema("node Lamp { watts: I32  name: String @key }").nodes[0].key
     ('name',)
@@ -52,14 +56,14 @@ def compile_schema(text: str, name: str = "<schema>") -> "Catalog":
     from omnigraph.diagnostics import Source
     from omnigraph.errors import language_error
 
-    catalog, diagnostics = diagnose_schema(text, name)
+    catalog, diagnostics = diagnose_schema(text, name, existing=existing)
     if catalog is None:
         raise language_error(diagnostics, Source(name, text))
     return catalog
 
 
 def diagnose_schema(
-    text: str, name: str = "<schema>"
+    text: str, name: str = "<schema>", *, existing: "Container[str]" = ()
 ) -> "tuple[Catalog | None, tuple[Diagnostic, ...]]":
     """The checked form, or None and every error. Never raises for bad text.
 
@@ -72,7 +76,7 @@ def diagnose_schema(
     from .parse import parse
 
     parsed = parse(Source(name, text))
-    catalog, errors = check(parsed)
+    catalog, errors = check(parsed, existing)
     found = parsed.diagnostics + errors
     return (None if found else catalog), found
 

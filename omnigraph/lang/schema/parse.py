@@ -11,6 +11,7 @@ from typing import Any, get_args
 from omnigraph.diagnostics import Diagnostic, Source, Span
 from omnigraph.lang import scan
 from omnigraph.lang.parsing import Language, parse_declarations
+from omnigraph.naming import shorten_name
 from omnigraph.record import record
 
 from . import literals
@@ -283,15 +284,17 @@ class _Builder:
     def _type_name(self, token: Any) -> Name:
         span = self.span(token)
         if not token[0].isupper():
-            hint = f"`{_upper_first(token)}`?"
-            self.report(span, f"type names start with an upper-case letter: `{token}`", hint)
+            shown = shorten_name(token)
+            hint = f"`{_upper_first(shown)}`?"
+            self.report(span, f"type names start with an upper-case letter: `{shown}`", hint)
         return Name(str(token), span)
 
     def _property_name(self, token: Any) -> Name:
         span = self.span(token)
         if token[0].isupper():
-            hint = f"`{_lower_first(token)}`?"
-            self.report(span, f"property names start with a lower-case letter: `{token}`", hint)
+            shown = shorten_name(token)
+            hint = f"`{_lower_first(shown)}`?"
+            self.report(span, f"property names start with a lower-case letter: `{shown}`", hint)
         return Name(str(token), span)
 
 

@@ -4,7 +4,7 @@ Each check has a module of its own; this one is the sequence. Errors never stop 
 be read is left out, and what follows from that alone is not reported again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Protocol, TypeVar
 
 from omnigraph.diagnostics import Diagnostic
@@ -17,13 +17,16 @@ from .draft import Draft, Site
 from .embeds import check_embeds
 from .findings import Findings
 from .interfaces import expand
+from .lengths import check_name_lengths
 from .properties import own_properties
 from .values import check_defaults
 from .whole import check_edge_words, check_endpoints, check_unique_names
 
 
-def check(parsed: ParsedSchema) -> tuple[catalog.Catalog, tuple[Diagnostic, ...]]:
-    """The catalog of a parsed schema and all its semantic errors.
+def check(
+    parsed: ParsedSchema, existing: Container[str] = ()
+) -> tuple[catalog.Catalog, tuple[Diagnostic, ...]]:
+    """The catalog of a parsed schema and all its semantic errors; `existing` names may be long.
 
     The catalog may be trusted only when there is no error, neither here nor in `parsed`.
     """
@@ -41,6 +44,7 @@ def check(parsed: ParsedSchema) -> tuple[catalog.Catalog, tuple[Diagnostic, ...]
         source=parsed.source.text,
     )
     _check_whole(parsed, (interfaces, nodes, edges), findings)
+    check_name_lengths(everything, existing, findings)
     for node in made.nodes:
         check_defaults(node, findings)
     return made, findings.in_order()

@@ -10,7 +10,7 @@ def own_properties(
 ) -> list[model.Property]:
     """The properties a declaration writes itself, each name once; the first one counts."""
     first: dict[str, model.Property] = {}
-    for one in _written(declaration):
+    for one in written_properties(declaration):
         name = one.name.text
         _check_name(one.name, kind, findings)
         earlier = first.setdefault(name, one)
@@ -22,7 +22,8 @@ def own_properties(
     return list(first.values())
 
 
-def _written(declaration: model.Declaration) -> list[model.Property]:
+def written_properties(declaration: model.Declaration) -> list[model.Property]:
+    """The properties of a declaration as written, also those whose names are wrong."""
     if isinstance(declaration, model.InterfaceDeclaration):
         return list(declaration.properties)
     return [m for m in declaration.members if isinstance(m, model.Property)]

@@ -1,0 +1,130 @@
+"""Names that exist already and would be refused today: readable, listable, copied, taken away."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph import ids
+from omnigraph.errors import CatalogError, InputError
+from omnigraph.graph import Graph
+from omnigraph.history import names
+from omnigraph.history.branches import open_line
+from omnigraph.history.init import init_graph
+from omnigraph.history.plan import PublishPlan
+from omnigraph.history.publish import publish
+from omnigraph.history.schemas import Contract
+from omnigraph.lang.schema import compile_schema
+from omnigraph.lang.schema.identity import new_identity
+from omnigraph.storage.store import open_store
+from tests.naming import lifecycle
+from tests.rig.invariants import check_invariants
+from tests.rig.plugin import S3
+
+REFUSED = (
+    "x" * 255, "a/" * 63 + "b", ".hidden", "a.", "-x", "b.lock/c", "01J8ZC9Q3M0000000000000000",
+    "0000000001.json", "Main",
+)  # fmt: skip
+LONG_TYPE = "T" * 300
+LONG_PROPERTY = "p" * 300
+SCHEMA = f"node {LONG_TYPE} {{ name: String @key  {LONG_PROPERTY}: I64? @index }}"
+SHORT = f"""
+node Short @rename_from("{LONG_TYPE}") {{
+    name: String @key
+    n: I64? @index @rename_from("{LONG_PROPERTY}")
+    more: String?
+}}
+"""
+
+
+@contextmanager
+def _unjudged() -> Iterator[None]:
+    """Names are taken as an earlier release took them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(names, "check_new", names.clean)
+        patch.setattr(names, "check_disjoint", lambda *_: None)
+        patch.setattr(names, "find_case_variant", lambda *_: None)
+        yield
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    graph = lifecycle.make_graph(str(tmp_path / "g"))
+    with _unjudged():
+        for name in (*REFUSED, "Twin", "twin"):
+            graph.branches.create(name)
+            graph.tag(name)
+    return omnigraph.open(graph.uri, durability="os")
+
+
+def test_they_are_read_and_written(graph: Graph) -> None:
+    for name in REFUSED:
+        assert not lifecycle.is_accepted(name)
+        there = graph.checkout(name)
+        assert there.branch_name == name
+        assert there.head.id == graph.branches[name].fork_commit
+        there.insert("Person", {"name": "eve"})
+        assert graph.merge(name, dry_run=True).outcome == "fast_forward"
+        assert len(graph.log(name)) == len(graph.log()) + 1
+
+
+def test_they_are_renamed_away(graph: Graph) -> None:
+    for number, name in enumerate((*REFUSED, "Twin")):
+        assert graph.branches.rename(name, f"new-{number}").branch_name == f"new-{number}"
+    assert not set(REFUSED) & set(graph.branches)
+    lifecycle.check_at_rest(graph)
+    check_invariants(graph.uri)
+
+
+def test_they_are_deleted_and_cannot_be_made_again(graph: Graph) -> None:
+    for name in REFUSED:
+        graph.branches.delete(name)
+        graph.untag(name)
+        lifecycle.check_refused(graph, name)
+    assert graph.branches.names() == ["Twin", "base-branch", "main", "twin"]
+    assert [tag.name for tag in graph.tags()] == ["Twin", "base-tag", "twin"]
+
+
+def test_they_are_copied(graph: Graph, tmp_path: Path) -> None:
+    lifecycle.check_copy(graph, str(tmp_path / "copy"))
+
+
+def test_a_name_that_only_s3_can_have_is_read_there(s3: S3) -> None:
+    name = "x" * 900
+    graph = lifecycle.make_graph(s3.url)
+    with _unjudged():
+        graph.branches.create(name)
+    assert graph.checkout(name).node("Person", "ada") is not None
+    graph.branches.rename(name, "short")
+    assert graph.branches.names() == ["base-branch", "main", "short"]
+    lifecycle.check_refused(graph, name)
+
+
+def test_a_stream_with_such_a_name_goes_on(graph: Graph) -> None:
+    name = " padded " + "s" * 300
+    with pytest.raises(InputError, match="cannot name a stream"):
+        graph.stream_load(None, "Person", name=name, checkpoint="c")
+    tokens = {name: "query:1"}
+    publish(open_line(graph._store, "main"), lambda _: PublishPlan("load", streams=tokens))
+    with pytest.raises(InputError, match="not a stream"):  # the frame is looked at next
+        graph.stream_load(None, "Person", name=name, checkpoint="c")
+
+
+def test_a_schema_with_long_names_is_used_and_changed(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match="cannot name a type: it takes 300 bytes"):
+        omnigraph.init(tmp_path / "new", SCHEMA)
+    assert not (tmp_path / "new").exists()
+    catalog = compile_schema(SCHEMA, existing={LONG_TYPE, LONG_PROPERTY})
+    contract = Contract(SCHEMA, new_identity(catalog, ids.new_ulid()))
+    init_graph(open_store(str(tmp_path / "g"), durability="os"), contract)
+    graph = omnigraph.open(tmp_path / "g", durability="os")
+    graph.insert(LONG_TYPE, {"name": "ada", LONG_PROPERTY: 1})
+    graph.ensure_indices()
+    assert graph.nodes(LONG_TYPE).where(**{LONG_PROPERTY: 1}).count() == 1
+    graph.apply_schema(SCHEMA.replace("}", " more: String? }"))
+    with pytest.raises(CatalogError, match="cannot name a property"):
+        graph.apply_schema(SCHEMA.replace("}", f" {'q' * 201}: String? }}"))
+    graph.apply_schema(SHORT)
+    assert graph.nodes("Short").where(n=1).count() == 1
