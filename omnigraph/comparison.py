@@ -17,6 +17,7 @@ from omnigraph.extras import extra
 from omnigraph.history.diff import diff_snapshots
 from omnigraph.history.entities import OPS, EntityChange, Op, TableChanges
 from omnigraph.history.snapshot import Snapshot
+from omnigraph.naming import quote_name, require_names
 
 Names = str | Iterable[str] | None
 _KINDS = ("node", "edge")
@@ -172,11 +173,11 @@ def _keys(
 def _names(given: Names, known: Iterable[str], what: str) -> tuple[str, ...] | None:
     if given is None:
         return None
-    names = (given,) if isinstance(given, str) else tuple(given)
+    names = tuple(require_names(given, what))
     wrong = [name for name in names if name not in known]
     if wrong:
         raise InputError(
-            f"unknown {what} '{wrong[0]}'", reason=f"there are {', '.join(sorted(known))}"
+            f"unknown {what} {quote_name(wrong[0])}", reason=f"there are {', '.join(sorted(known))}"
         )
     return names
 

@@ -28,6 +28,7 @@ from omnigraph.history.entities import EntityChange, TableChanges
 from omnigraph.history.line import Line
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.naming import quote_name
 
 Names = Collection[str] | None
 NOW, BEGINNING, AFTER = "now", "beginning", "after:"
@@ -236,7 +237,7 @@ def _started(shown: Snapshot, start: str) -> Chain:
         after = shown.log.first().id
     elif after == str(start):
         known = "now, beginning, or after: and the id of a commit"
-        raise InputError(f"start is {known}, not '{start}'", reason="unknown start")
+        raise InputError(f"start is {known}, not {quote_name(start)}", reason="unknown start")
     found = chain_after(shown, after)
     if found is None:
         raise InputError(

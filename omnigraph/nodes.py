@@ -13,6 +13,7 @@ from omnigraph.lang.schema.catalog import Catalog, Edge, Interface
 from omnigraph.lang.schema.catalog import Node as NodeType
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.lazy import Lazy
+from omnigraph.naming import quote_name, require_text
 from omnigraph.predicate import declared, translate
 from omnigraph.result import Result
 from omnigraph.values import PropertyType, ScalarType
@@ -301,22 +302,21 @@ def _declared(one: NodeType | Interface | Edge) -> dict[str, PropertyType]:
 
 
 def _node(catalog: Catalog, name: str) -> NodeType | Interface:
+    require_text(name, "type")
     found = catalog.node(name) or catalog.interface(name)
     if found is None:
         known = [*(one.name for one in catalog.nodes), *(one.name for one in catalog.interfaces)]
-        raise InputError(
-            f"there is no node type '{name}'", reason="unknown type", hint=did_you_mean(name, known)
-        )
+        message = f"there is no node type {quote_name(name)}"
+        raise InputError(message, reason="unknown type", hint=did_you_mean(name, known))
     return found
 
 
 def _edge(catalog: Catalog, name: str) -> Edge:
-    found = catalog.edge_by_word(name)
+    found = catalog.edge_by_word(require_text(name, "type"))
     if found is None:
         known = [one.name for one in catalog.edges]
-        raise InputError(
-            f"there is no edge type '{name}'", reason="unknown type", hint=did_you_mean(name, known)
-        )
+        message = f"there is no edge type {quote_name(name)}"
+        raise InputError(message, reason="unknown type", hint=did_you_mean(name, known))
     return found
 
 

@@ -22,6 +22,7 @@ from omnigraph.errors.choose import language_error
 from omnigraph.lang.query.compile import CompiledQuery, compile_queries, diagnose_each
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.naming import quote_name, require_text
 
 Query = str | PathLike[str] | Source
 ANONYMOUS = "anonymous"
@@ -60,7 +61,7 @@ def read_query(source: Query, params: Mapping[str, Any]) -> Asked:
             )
         asked = Asked(source)
     else:
-        asked = _read(Path(source))
+        asked = _read(_path_of(source))
     if _BARE.match(asked.text) is None:
         return asked
     used = {found[1] for found in _USED.finditer(asked.text) if found[1]}
@@ -73,6 +74,14 @@ def read_query(source: Query, params: Mapping[str, Any]) -> Asked:
 
 def _is_path(text: str) -> bool:
     return text.endswith(".gq") and "\n" not in text and "{" not in text
+
+
+def _path_of(source: object) -> Path:
+    try:
+        return Path(source)  # type: ignore[arg-type]
+    except TypeError as error:
+        kind = type(source).__name__
+        raise UsageError(reason=f"a query is text or a path, not {kind}") from error
 
 
 def _read(path: Path) -> Asked:
@@ -184,9 +193,11 @@ def choose(queries: tuple[CompiledQuery, ...], name: str | None) -> CompiledQuer
             return queries[0]
         told = f"one of {', '.join(names)}" if names else "there is no query in this text"
         raise UsageError(reason=f"which query? {told}", hint="name the query")
+    require_text(name, "query")
     found = next((one for one in queries if one.name == name), None)
     if found is None:
-        raise InputError(f"there is no query '{name}' in this text", hint=did_you_mean(name, names))
+        message = f"there is no query {quote_name(name)} in this text"
+        raise InputError(message, hint=did_you_mean(name, names))
     return found
 
 

@@ -12,6 +12,7 @@ from omnigraph.errors import InputError, KeyConflict, ParameterError, UsageError
 from omnigraph.lang.schema.catalog import Catalog, Edge, Node
 from omnigraph.lang.schema.ir import SchemaIR, key_order
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.naming import quote_name, require_text
 from omnigraph.predicate import declared, translate
 from omnigraph.values import PropertyType, ScalarType, entity_id
 from omnigraph.values.coerce import coerce_parameter
@@ -72,12 +73,12 @@ def _head(verb: str, types: Mapping[str, str]) -> str:
 
 def type_called(catalog: Catalog, name: str) -> Node | Edge:
     """The node or edge type of that name; the node wins when both exist."""
+    require_text(name, "type")
     found = catalog.node(name) or catalog.edge(name)
     if found is None:
         known = [*(one.name for one in catalog.nodes), *(one.name for one in catalog.edges)]
-        raise InputError(
-            f"there is no type '{name}'", reason="unknown type", hint=did_you_mean(name, known)
-        )
+        message = f"there is no type {quote_name(name)}"
+        raise InputError(message, reason="unknown type", hint=did_you_mean(name, known))
     return found
 
 
@@ -104,11 +105,11 @@ def edge_rows(
     ir: SchemaIR, edge_type: str, ends: Iterable[tuple[Any, ...]]
 ) -> list[dict[str, Any]]:
     """Edges as records, the keys of both ends spelled as ids."""
-    edge = ir.catalog.edge_by_word(edge_type)
+    edge = ir.catalog.edge_by_word(require_text(edge_type, "type"))
     if edge is None:
         known = [one.name for one in ir.catalog.edges]
         raise InputError(
-            f"there is no edge type '{edge_type}'",
+            f"there is no edge type {quote_name(edge_type)}",
             reason="unknown type",
             hint=did_you_mean(edge_type, known),
         )

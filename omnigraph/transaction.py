@@ -34,6 +34,7 @@ from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest.load import LoadMode, LoadOptions, parse
 from omnigraph.ingest.problem import Problems
 from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.naming import require_text
 from omnigraph.nodes import EdgeSet, NodeSet, edge_set, node_set
 from omnigraph.prepared import COMPILED, Query, choose, demand, read_query
 from omnigraph.receipt import Receipt, receipt_of
@@ -101,11 +102,11 @@ class Transaction:
     def insert(self, type_name: str, /, *records: Any) -> None:
         """Add entities."""
         with inserting():
-            self.load({type_name: rows_of(records)}, mode="append")
+            self.load({require_text(type_name, "type"): rows_of(records)}, mode="append")
 
     def upsert(self, type_name: str, /, *records: Any) -> None:
         """Add entities or replace those of the same id."""
-        self.load({type_name: rows_of(records)}, mode="merge")
+        self.load({require_text(type_name, "type"): rows_of(records)}, mode="merge")
 
     def connect_nodes(self, edge_type: str, ends: Iterable[tuple[Any, ...]], /) -> None:
         """Add edges."""

@@ -28,6 +28,7 @@ from omnigraph.merging.replay import Way, replay
 from omnigraph.merging.sides import Granularity
 from omnigraph.merging.strategy import Strategy
 from omnigraph.merging.work import Options
+from omnigraph.naming import require_text, shorten_name
 from omnigraph.rowtext import node_id
 
 
@@ -64,6 +65,8 @@ class Travel(Branching):
         In a notebook it is a picture; `print(graph.log().draw())` draws it as text.
         """
         self._open()
+        if type is not None:
+            require_text(type, "type")
         commits = self._every() if all else self._below(branch)
         kept = (
             one
@@ -197,12 +200,13 @@ class Travel(Branching):
 
     def _trace(self, type_name: str, key: Any, kind: str | None) -> Trace:
         shown = self._newest()
+        require_text(type_name, "type")
         keys = [f"{one}:{type_name}" for one in ("node", "edge") if kind in (None, one)]
         found = next((one for one in keys if one in shown.tables), None)
         if found is None:
             known = [one.partition(":")[2] for one in shown.tables]
             hint = did_you_mean(type_name, known)
-            raise EntityNotFound(f"there is no type {type_name} here", hint=hint)
+            raise EntityNotFound(f"there is no type {shorten_name(type_name)} here", hint=hint)
         node = found.startswith("node:")
         return Trace(shown, found, node_id(shown.schema.ir, type_name, key) if node else str(key))
 

@@ -16,6 +16,7 @@ from omnigraph.history.memory import Shown
 from omnigraph.history.plan import Watch
 from omnigraph.ingest.load import LoadMode, OnError
 from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.naming import require_text
 from omnigraph.pipeline.engine import Way, run, source_of
 from omnigraph.prepared import COMPILED, Query, choose, demand, read_query
 from omnigraph.receipt import LoadReport, Receipt, receipt_of, report
@@ -65,7 +66,7 @@ class Writing(Handle):
     def insert(self, type_name: str, /, *records: Any, **options: Any) -> Receipt:
         """Add entities: dicts, dataclasses, or one table or frame. An existing key is an error."""
         with inserting():
-            return self._put({type_name: rows_of(records)}, "append", options)
+            return self._put({require_text(type_name, "type"): rows_of(records)}, "append", options)
 
     def upsert(self, type_name: str, /, *records: Any, **options: Any) -> Receipt:
         """Add entities or replace those of the same id, whole rows at a time.
@@ -73,7 +74,7 @@ class Writing(Handle):
         An edge without an `id` is always a new one: give it an id, or let the schema say
         `@unique(src, dst)`, if a repetition must not double it.
         """
-        return self._put({type_name: rows_of(records)}, "merge", options)
+        return self._put({require_text(type_name, "type"): rows_of(records)}, "merge", options)
 
     def connect_nodes(
         self, edge_type: str, ends: Iterable[tuple[Any, ...]], /, **options: Any

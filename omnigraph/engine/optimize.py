@@ -22,6 +22,7 @@ from omnigraph.history.schemas import read_schema
 from omnigraph.history.upkeep import FIRST, in_smaller_bites
 from omnigraph.history.verification import damaged_files
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.naming import require_names, shorten_name
 from omnigraph.rules.check import type_named
 from omnigraph.storage.checksums import FileChecksums
 from omnigraph.storage.compact import (
@@ -182,11 +183,13 @@ def _chosen(txn: WriteTxn, types: Iterable[str] | None) -> list[str]:
     every = sorted(txn.base.state.tables)
     if types is None:
         return every
-    wanted = {types} if isinstance(types, str) else set(types)
+    wanted = set(require_names(types))
     named = {key.partition(":")[2]: key for key in every}
     unknown = sorted(wanted - set(named) - set(every))
     if unknown:
-        raise NotFound(what=f"type {unknown[0]}", hint=did_you_mean(unknown[0], named))
+        raise NotFound(
+            what=f"type {shorten_name(unknown[0])}", hint=did_you_mean(unknown[0], named)
+        )
     return [key for key in every if key in wanted or key.partition(":")[2] in wanted]
 
 

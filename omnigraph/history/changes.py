@@ -21,6 +21,7 @@ from omnigraph.errors import (
 )
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.naming import quote_name, require_names
 from omnigraph.storage.failures import DamagedError, storage_failure
 
 from .commit import Commit, TableEntry
@@ -74,15 +75,16 @@ def _among(
 ) -> frozenset[str] | None:
     if given is None:
         return None
-    chosen = {given} if isinstance(given, str) else set(given)
+    chosen = set(require_names(given, what))
     for one in sorted(chosen - set(known)):
-        raise InputError(reason=f"{what} is {', '.join(known[:-1])} or {known[-1]}, not '{one}'")
+        expected = f"{', '.join(known[:-1])} or {known[-1]}"
+        raise InputError(reason=f"{what} is {expected}, not {quote_name(one)}")
     return None if chosen == set(known) else frozenset(chosen)
 
 
 def _type_ids(schemas: list[SchemaIR], given: Collection[str]) -> frozenset[int]:
     found: set[int] = set()
-    for name in {given} if isinstance(given, str) else given:
+    for name in require_names(given):
         ids = (
             [one.type_id for one in schema.types if one.kind in KINDS and one.name == name]
             for schema in schemas
@@ -90,7 +92,8 @@ def _type_ids(schemas: list[SchemaIR], given: Collection[str]) -> frozenset[int]
         numbers = next((one for one in ids if one), None)
         if numbers is None:
             known = {t.name for schema in schemas for t in schema.types if t.kind in KINDS}
-            raise InputError(reason=f"there is no type '{name}'", hint=did_you_mean(name, known))
+            message = f"there is no type {quote_name(name)}"
+            raise InputError(reason=message, hint=did_you_mean(name, known))
         found.update(numbers)
     return frozenset(found)
 

@@ -17,6 +17,7 @@ from omnigraph.errors import (
     SnapshotNotFound,
 )
 from omnigraph.ids import is_ulid
+from omnigraph.naming import shorten_name
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table, open_table
 
@@ -65,7 +66,7 @@ class Snapshot:
         """
         entry = self.tables.get(key)
         if entry is None:
-            raise EntityNotFound(f"there is no {key.replace(':', ' type ')} here")
+            raise EntityNotFound(f"there is no {shorten_name(key).replace(':', ' type ')} here")
         if entry.location in self.erased:
             raise dropped_for_good(key, self.commit_id)
         try:

@@ -9,6 +9,7 @@ from typing import Any
 from omnigraph.errors import ClientError, InputError
 from omnigraph.lang.schema.catalog import Catalog, Edge, Node
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.naming import quote_name
 
 from .intake import Intake, unknown_properties
 
@@ -140,7 +141,7 @@ def as_text(value: Any) -> str | None:
 
 def _unknown(kind: str, name: str, known: list[str]) -> InputError:
     hint = did_you_mean(name, known)
-    return InputError(reason=f"there is no {kind} type '{name}'", hint=hint)
+    return InputError(reason=f"there is no {kind} type {quote_name(name)}", hint=hint)
 
 
 def _id(record: dict[str, Any]) -> str | None:

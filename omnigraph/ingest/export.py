@@ -16,6 +16,7 @@ from omnigraph.errors import InputError
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.naming import quote_name, require_names
 from omnigraph.storage.arrow import table_key
 from omnigraph.storage.find import read, take_bytes
 from omnigraph.storage.scan import ROW_ID
@@ -51,12 +52,12 @@ def chosen_types(snapshot: Snapshot, types: Sequence[str] | None) -> list[Node |
     every: list[Node | Edge] = [*catalog.nodes, *catalog.edges]
     if types is None:
         return every
-    types = [types] if isinstance(types, str) else types
+    types = require_names(types)
     known = {one.name for one in every}
     for name in types:
         if name not in known:
             hint = did_you_mean(name, known)
-            raise InputError(reason=f"there is no type '{name}'", hint=hint)
+            raise InputError(reason=f"there is no type {quote_name(name)}", hint=hint)
     return [one for one in every if one.name in types]
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from omnigraph.errors import ClientError, InputError
 from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.naming import quote_name, require_text
 
 from .casts import cast_column
 from .envelope import as_text, placed, take
@@ -50,12 +51,13 @@ def take_records(intake: Intake, data: Any, *, truncating: bool) -> None:
 
 def type_named(intake: Intake, name: str) -> Node | Edge:
     """The type of a name; the node wins when both exist."""
+    require_text(name, "type")
     catalog = intake.ir.catalog
     found: Node | Edge | None = catalog.node(name) or catalog.edge_by_word(name)
     if found is None:
         known = [one.name for one in catalog.nodes] + [one.name for one in catalog.edges]
         hint = did_you_mean(name, known, "a CSV or Parquet file is given as Type=file")
-        raise InputError(reason=f"there is no type '{name}'", hint=hint)
+        raise InputError(reason=f"there is no type {quote_name(name)}", hint=hint)
     return found
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.errors import EntityNotFound
 from omnigraph.history.line import Line
 from omnigraph.history.snapshot import Snapshot
+from omnigraph.naming import shorten_name
 
 from .export import Exported, Form, export_on_spark
 from .held import hold_of
@@ -74,6 +75,6 @@ class SparkGraph:
 
     def _scan(self, key: str, columns: Sequence[str] | None, where: Any) -> "DataFrame":
         if key not in self.snapshot.tables:
-            raise EntityNotFound(f"there is no {key.replace(':', ' type ')} here")
+            raise EntityNotFound(f"there is no {shorten_name(key).replace(':', ' type ')} here")
         hold = hold_of(self.line, self.snapshot, key) if self.line is not None else None
         return scan(self.session, self.snapshot, key, columns, where, hold=hold)

@@ -23,6 +23,7 @@ from omnigraph.ingest.unchanged import without_unchanged
 from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.naming import quote_name, require_text
 from omnigraph.rules.delta import Delta, Positions, TableDelta, written
 from omnigraph.rules.identity import resolve
 from omnigraph.rules.unique import unique_violations
@@ -128,10 +129,12 @@ def _take_tables(job: Job, number: int, key: str, tables: Iterator[pa.Table]) ->
 
 def key_named(ir: SchemaIR, name: str) -> str:
     """The table key of a type; the node wins when both exist."""
+    require_text(name, "type")
     found: Node | Edge | None = ir.catalog.node(name) or ir.catalog.edge_by_word(name)
     if found is None:
         known = [n.name for n in ir.catalog.nodes] + [e.name for e in ir.catalog.edges]
-        raise InputError(reason=f"there is no type '{name}'", hint=did_you_mean(name, known))
+        message = f"there is no type {quote_name(name)}"
+        raise InputError(reason=message, hint=did_you_mean(name, known))
     return f"{found.kind}:{found.name}"
 
 

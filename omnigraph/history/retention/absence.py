@@ -20,6 +20,7 @@ from omnigraph.history.manifest import read_manifest
 from omnigraph.history.schemas import read_schema
 from omnigraph.history.state import State
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.naming import quote_name, require_text
 from omnigraph.storage import layout
 from omnigraph.storage.physical import stored_batches
 from omnigraph.storage.store import Store
@@ -130,6 +131,7 @@ def _keys(store: Store, states: Iterable[State]) -> dict[str, str]:
 
 def _columns(store: Store, states: Iterable[State], type_name: str) -> dict[str, frozenset[str]]:
     """In which columns an id of this type stands: of its own tables, and the ends of edges."""
+    require_text(type_name, "type")
     found: dict[str, frozenset[str]] = {}
     known: set[str] = set()
     for state in states:
@@ -145,7 +147,7 @@ def _columns(store: Store, states: Iterable[State], type_name: str) -> dict[str,
                 found[f"edge:{edge.name}"] = ends | own | found.get(f"edge:{edge.name}", own)
     if not found:
         message, hint = (
-            f"there is no type '{type_name}' on any branch",
+            f"there is no type {quote_name(type_name)} on any branch",
             did_you_mean(type_name, known),
         )
         raise InputError(message, reason="unknown type", hint=hint)
