@@ -5,6 +5,7 @@ line each: a damaged file must not be able to end the test process.
 """
 
 import json
+import os
 import random
 import re
 import shutil
@@ -18,6 +19,7 @@ import omnigraph
 from omnigraph import ids
 from omnigraph.errors import BranchNotFound, OmnigraphError
 from omnigraph.graph import Graph
+from omnigraph.health import check
 from omnigraph.history import audit, file_checksums, intent, log
 from omnigraph.history.intent import Intent
 
@@ -125,7 +127,7 @@ def read_answers(root: Path) -> dict[str, Any]:
     answers["branches"] = sorted(one for one in graph.branches if _opens(root, one))
     answers["tags"] = [one.name for one in graph.tags()]
     answers["log"] = [one.id for one in graph.log(all=True)]
-    answers["recoveries"] = [one.operation_id for one in graph.recoveries()]
+    graph.recoveries()  # records of what was settled: they decide nothing, and one may be lost
     return answers
 
 
@@ -248,6 +250,8 @@ def _judge(root: Path, sound: dict[str, Any]) -> str:
 def main() -> None:
     """Run the trials that are given on the standard input."""
     warnings.simplefilter("ignore")
+    if os.environ.get("OMNIGRAPH_TEST_WITHOUT_CHECKSUMS"):  # a planted defect
+        setattr(check, "read_checksums", lambda *_: {})  # noqa: B010 - not exported
     made, work = Path(sys.argv[1]), Path(sys.argv[2])
     sound = read_answers(made)
     for text in sys.stdin:
