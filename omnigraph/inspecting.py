@@ -1,6 +1,7 @@
 """The part of a graph handle that looks whether it is well: `check`, `status`, `repair`.
 
-Each call is one run below. Only a repair that was asked for twice writes anything.
+Also what to do with operations that recovery set aside. Each call is one run below. Only a repair
+that was asked for twice, a retry and a drop write anything.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from omnigraph.health.finding import Checkup
     from omnigraph.health.repair import Repair
     from omnigraph.health.status import Status
+    from omnigraph.history.audit import Outcome
+    from omnigraph.history.intent import SetAside
 
 
 class Inspecting(Writing):
@@ -75,3 +78,42 @@ class Inspecting(Writing):
         if done.commit_id is not None:
             self.refresh()
         return done
+
+    def set_aside(self) -> "list[SetAside]":
+        """Unfinished operations that recovery could not settle, oldest first, each with its error.
+
+        They keep nobody from reading or writing, and what they need stays until they are dropped.
+        """
+        from omnigraph.history.set_aside import list_set_aside
+
+        self._open()
+        return list_set_aside(self._store)
+
+    def retry_operation(self, operation_id: str) -> "Outcome | None":
+        """Settle an operation that was set aside, now that the cause is mended.
+
+        Returns what became of it, None when it was over already. Raises what still keeps it from
+        being settled; then it stays set aside.
+        """
+        from omnigraph.history.set_aside import retry_operation
+
+        self._open()
+        self._writable("retrying an operation")
+        with operation("recovery_retry", self.branch_name) as event:
+            event.facts["operation_id"] = operation_id
+            outcome = retry_operation(self._store, operation_id)
+        self.refresh()
+        return outcome
+
+    def drop_operation(self, operation_id: str) -> "Outcome":
+        """Give up an operation that was set aside; its record goes, and what it staged may go.
+
+        The drop is recorded; `recoveries` lists it.
+        """
+        from omnigraph.history.set_aside import drop_operation
+
+        self._open()
+        self._writable("dropping an operation")
+        with operation("recovery_drop", self.branch_name) as event:
+            event.facts["operation_id"] = operation_id
+            return drop_operation(self._store, operation_id, self.actor)

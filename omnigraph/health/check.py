@@ -26,8 +26,9 @@ from omnigraph.storage.table import open_table
 
 from .drift import read_drift, rebased_versions, seen_versions
 from .finding import Checkup, Finding
-from .heads import RESTORE, Head, check_intents, read_again, read_heads
+from .heads import RESTORE, Head, read_again, read_heads
 from .indexes import check_indexes
+from .operations import check_operations
 from .past import Past, check_gone, check_schema, check_versions, newest_readable, read_past
 from .rows import Judge
 from .wholeness import Version, Wholeness
@@ -100,7 +101,7 @@ def check_graph(
     early: list[Finding] = []
     heads = read_heads(store, early)
     run.add(iter(early))
-    run.add(check_intents(store))
+    run.add(check_operations(store))
     pasts = [past for one in heads if (past := _settled(run, one)) is not None]
     run.add(_lost(run, pasts))
     run.add(_drift(run, pasts))

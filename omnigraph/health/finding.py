@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Severity = Literal["error", "warning"]
-Unreadable = Literal["manifest", "ref", "log", "schema", "version", "file", "intent"]
+Unreadable = Literal["manifest", "ref", "log", "schema", "version", "file"]
 Broken = Literal["field", "count", "value", "key", "unique", "endpoint", "cardinality"]
-Kind = Unreadable | Broken | Literal["index", "drift"]
+Kind = Unreadable | Broken | Literal["index", "drift", "intent", "record"]
 # What a branch shows cannot be read, or not all of it: not a rule that is broken.
 _FILES = frozenset({"version", "file", "index"})
-DAMAGE = frozenset({"manifest", "ref", "log", "schema", "version", "file", "intent"})
+DAMAGE = frozenset({"manifest", "ref", "log", "schema", "version", "file"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,13 @@
 """Every branch and tag as it can be read: the newest state, or the newest that is left.
 
-Owns what is wrong with names, manifests, schemas and unfinished operations. A state that cannot be
+Owns what is wrong with names, manifests and schemas. A state that cannot be
 read is told, and an older one is looked at in its place.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from omnigraph.errors import GraphNotInitialized, OmnigraphError, StorageError
 from omnigraph.history import refs
-from omnigraph.history.intent import listing
 from omnigraph.history.manifest import Opened, manifest_exists, read_manifest
 from omnigraph.history.refs import Ref
 from omnigraph.storage import layout
@@ -59,14 +57,6 @@ def read_again(store: Store, head: Head) -> Head | None:
     except OmnigraphError:
         return head
     return None if opened.state.head.closed else Head(ref, opened)
-
-
-def check_intents(store: Store) -> Iterator[Finding]:
-    """Records of unfinished operations that cannot be read: they keep others from writing."""
-    try:
-        listing(store)
-    except StorageError as error:
-        yield Finding("intent", error.message, hint=error.hint)
 
 
 def _names(store: Store, found: list[Finding]) -> list[Ref]:

@@ -94,6 +94,17 @@ def of_store(uri: str, shown: int, unreclaimed: int, intents: int) -> Iterator[W
         yield Warned("unfinished operations", intents, INTENTS, command)
 
 
+def of_set_aside(uri: str, count: int) -> Iterator[Warned]:
+    """A warning about operations that recovery could not settle.
+
+    >>> [str(one) for one in of_set_aside("g", 2)]
+    ['there are 2 operations set aside: run `omnigraph recovery list g`']
+    """
+    if count:
+        what = f"{count} operation{'s'[: count > 1]} set aside"
+        yield Warned(what, count, 0, f"run `omnigraph recovery list {uri}`")
+
+
 def of_cache(used: int, budget: int) -> Iterator[Warned]:
     """Warnings about the cache directory of this machine."""
     limit = int(budget * CACHE_SHARE)

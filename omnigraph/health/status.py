@@ -15,6 +15,7 @@ from omnigraph.history.manifest import Opened
 from omnigraph.history.missing import missing_words
 from omnigraph.history.retention.live import Live
 from omnigraph.history.retention.survey import MANIFESTS, TABLES, kind_of, place_of
+from omnigraph.history.set_aside import list_set_aside
 from omnigraph.history.state import State
 from omnigraph.storage import layout
 from omnigraph.storage.cell import files_of
@@ -26,7 +27,7 @@ from omnigraph.storage.transfer import version_files
 
 from .cached import cache_use
 from .heads import Head, read_heads
-from .limits import Warned, of_cache, of_damage, of_log, of_store, of_table
+from .limits import Warned, of_cache, of_damage, of_log, of_set_aside, of_store, of_table
 from .written import log_length, unindexed_rows
 
 
@@ -63,6 +64,7 @@ class Status:
     commits: int
     manifest_versions: int
     intents: int
+    set_aside: int
     bytes: int
     unreclaimed_bytes: int
     cache_bytes: int
@@ -96,13 +98,14 @@ def read_status(store: Store, branch: str, opened: Opened) -> Status:
     datasets = tuple(_datasets(store, state, files))
     size = sum(one.size for one in files.values())
     unreclaimed = _unreclaimed(store, heads, files)
-    pending = _intents(store)
+    pending, aside = len(listing(store).pending), len(list_set_aside(store))
     cache, place, budget = cache_use()
     uri, log = store.root.uri, log_length(state)
     warnings = [
         *(warned for one in datasets for warned in _warnings(uri, one)),
         *of_log(uri, log),
         *of_store(uri, size - unreclaimed, unreclaimed, pending),
+        *of_set_aside(uri, aside),
         *of_cache(cache, budget),
     ]
     tags = sum(one.ref.place == layout.TAGS for one in heads)
@@ -115,6 +118,7 @@ def read_status(store: Store, branch: str, opened: Opened) -> Status:
         log,
         _versions(files, layout.manifest_directory(state.head.ulid)),
         pending,
+        aside,
         size,
         unreclaimed,
         cache,
@@ -182,7 +186,3 @@ def _add(store: Store, live: Live, entry: TableEntry) -> None:
         return
     live.add_version(entry.location, entry.lance_version, files)
     live.names |= {f"{entry.location}/_versions/{(1 << 64) - 2}.manifest"}
-
-
-def _intents(store: Store) -> int:
-    return len(listing(store).pending)

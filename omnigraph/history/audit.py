@@ -1,7 +1,7 @@
 """What became of operations whose owner was gone: one object per outcome, written once.
 
 Owns the list that `recovery list` shows. An outcome is recorded under the id of its operation, so
-that finding it twice leaves one record.
+that finding it twice leaves one record. A record that cannot be read hides no other.
 """
 
 from collections.abc import Mapping
@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from omnigraph import ids
+from omnigraph.errors import StorageError
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 
 from .intent import Intent
 
 ACTOR = "omnigraph:recovery"
-Kind = Literal["finished", "refused", "discarded", "set_aside", "repaired", "seen"]
+Settled = Literal["finished", "refused", "discarded", "dropped"]
+Kind = Settled | Literal["set_aside", "repaired", "seen", "unreadable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,8 @@ class Outcome:
     """One settled operation.
 
     `heads` are the tables, by directory, of which somebody saw what foreign tools did, and up to
-    which version of their HEAD.
+    which version of their HEAD. `error` is why an operation was set aside or could not be carried
+    out, `actor` who settled or dropped it. A record of kind `unreadable` is damaged itself.
     """
 
     operation_id: str
@@ -34,6 +37,8 @@ class Outcome:
     commit_id: str | None
     recorded_at: int
     heads: Mapping[str, int] = field(default_factory=dict)
+    error: str | None = None
+    actor: str = ACTOR
 
     def to_json(self) -> dict[str, Any]:
         """The record as it is stored and shown."""
@@ -44,25 +49,43 @@ class Outcome:
             "graph_branch": self.branch,
             "recovery_for_actor": self.for_actor,
             "graph_commit_id": self.commit_id,
-            "actor_id": ACTOR,
+            "actor_id": self.actor,
             "created_at": self.recorded_at,
             **({"heads": dict(self.heads)} if self.heads else {}),
+            **({"error": self.error} if self.error is not None else {}),
         }
 
 
-def record(store: Store, intent: Intent, kind: Kind) -> Outcome:
+def record(store: Store, intent: Intent, kind: Kind, error: str | None = None) -> Outcome:
     """Write down how an intent ended; the first record of an operation stands."""
-    outcome = Outcome(
-        intent.id,
-        kind,
-        intent.operation,
-        intent.branch,
-        intent.actor,
-        intent.commit_id,
-        ids.now_micros(),
-    )
-    store.objects.create_json(f"{layout.AUDIT}/{intent.id}.json", outcome.to_json())
+    outcome = outcome_of(intent, kind, error)
+    _write(store, intent.id, outcome)
     return outcome
+
+
+def record_unsettled(store: Store, outcome: Outcome) -> None:
+    """Write down that an operation was set aside; how it ends is another record."""
+    _write(store, f"{outcome.operation_id}-set_aside", outcome)
+
+
+def record_dropped(store: Store, outcome: Outcome) -> None:
+    """Write down that somebody gave an operation up."""
+    _write(store, outcome.operation_id, outcome)
+
+
+def outcome_of(intent: Intent, kind: Kind, error: str | None = None) -> Outcome:
+    """The record of an operation, as of now."""
+    known = (intent.operation, intent.branch, intent.actor, intent.commit_id, ids.now_micros())
+    return Outcome(intent.id, kind, *known, error=error)
+
+
+def outcome_of_unreadable(operation_id: str, kind: Kind, error: str | None = None) -> Outcome:
+    """The record of an operation of which only the id is known."""
+    return Outcome(operation_id, kind, "unknown", "", None, None, ids.now_micros(), error=error)
+
+
+def _write(store: Store, name: str, outcome: Outcome) -> None:
+    store.objects.create_json(f"{layout.AUDIT}/{name}.json", outcome.to_json())
 
 
 def record_set_aside(store: Store, event: str, branch: str) -> Outcome:
@@ -89,11 +112,25 @@ def record_seen(store: Store, branch: str, actor: str | None, heads: Mapping[str
 
 
 def list_outcomes(store: Store) -> list[Outcome]:
-    """All records, oldest operation first."""
-    listed = (one.name for one in store.objects.list(layout.AUDIT))
-    names = [name for name in listed if name.endswith(".json")]
-    found = (store.objects.read_json(name) for name in names)
-    return [_outcome(facts) for facts in found if facts is not None]
+    """All records, oldest operation first; one that cannot be read is listed as such."""
+    listed = (one.name.removeprefix(f"{layout.AUDIT}/") for one in store.objects.list(layout.AUDIT))
+    names = [name for name in listed if name.endswith(".json") and "/" not in name]
+    outcomes = (_read(store, name.removesuffix(".json")) for name in names)
+    return [one for one in outcomes if one is not None]
+
+
+def _read(store: Store, name: str) -> Outcome | None:
+    """One record; None when it is gone."""
+    try:
+        facts = store.objects.read_json(f"{layout.AUDIT}/{name}.json")
+        return None if facts is None else _outcome(facts)
+    except StorageError as error:
+        if error.kind != "permanent":
+            raise
+        return outcome_of_unreadable(name, "unreadable", error.message)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        message = f"{layout.AUDIT}/{name}.json is damaged ({type(error).__name__}: {error})"
+        return outcome_of_unreadable(name, "unreadable", message)
 
 
 def _outcome(facts: Mapping[str, Any]) -> Outcome:
@@ -106,4 +143,6 @@ def _outcome(facts: Mapping[str, Any]) -> Outcome:
         facts.get("graph_commit_id"),
         facts["created_at"],
         {str(name): int(version) for name, version in facts.get("heads", {}).items()},
+        facts.get("error"),
+        facts.get("actor_id") or ACTOR,
     )

@@ -38,6 +38,7 @@ from .manifest import (
     secure,
 )
 from .mend import set_torn_aside
+from .recovery_failure import judge_failure
 from .refs import Ref
 from .retention.condemned import check_kept, check_unlisted
 from .schemas import dropped_for_good, erased_by
@@ -131,11 +132,23 @@ def _make(store: Store, intent: Intent, line: Line, state: State, number: int) -
     except (AlreadyExists, NotFound):
         intents.retire(store, intent, _PARTS)
         raise
-    except BaseException:
-        if not naming:  # and nobody else will: what was written is garbage
+    except BaseException as error:
+        # Before the name nobody needs what was written, and nobody else will name it.
+        if not naming or _name_is_refused(store, intent, error):
             intents.retire(store, intent, _PARTS)
         raise
     intents.retire(store, intent, _PARTS)
+
+
+def _name_is_refused(store: Store, intent: Intent, error: BaseException) -> bool:
+    """Whether the store refuses a name for good, to whoever would try again, too."""
+    if not isinstance(error, Exception) or judge_failure(error) != "for_good":
+        return False
+    try:
+        ref = refs.look_up(store, intent.facts["name"], place_of(intent))
+    except Exception as failure:
+        return judge_failure(failure) == "for_good"
+    return ref is None or ref.ulid != intent.creates
 
 
 def _made_by_another(store: Store, line: Line, place: str) -> Line:

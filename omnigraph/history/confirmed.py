@@ -13,10 +13,13 @@ from omnigraph.storage.staged import staged_from_json, staged_to_json
 from .commit import Commit, SchemaRow, TableEntry
 from .plan import PublishPlan, WriteTxn, requirement_from_json
 
+PLAN = 1  # the version of this text form
+
 
 def plan_to_json(plan: PublishPlan) -> dict[str, Any]:
     """What was staged, as plain data."""
     return {
+        "plan_version": PLAN,
         "operation": plan.operation,
         "writes": {key: staged_to_json(one) for key, one in plan.writes.items()},
         "requirements": [one.to_json() for one in plan.requirements],
@@ -52,6 +55,14 @@ def plan_from_json(facts: Mapping[str, Any], txn: WriteTxn) -> PublishPlan:
         files={k: FileChecksum.from_json(v) for k, v in facts.get("files", {}).items()},
         epoch=None,
     )
+
+
+def plan_version(facts: Mapping[str, Any]) -> int:
+    """The version of the text form of a plan; the first releases wrote none."""
+    version = facts.get("plan_version", 1)
+    if not isinstance(version, int):
+        raise TypeError(f"plan_version is {version!r}")
+    return version
 
 
 def _entries(facts: Mapping[str, Any]) -> dict[str, TableEntry]:

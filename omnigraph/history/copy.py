@@ -27,13 +27,15 @@ from omnigraph.storage.transfer import transfer
 
 from . import refs
 from .file_checksums import collect_checksums
+from .intent import set_aside_names
 from .manifest import Opened, read_manifest
 from .proof import what_lacks
 
 if TYPE_CHECKING:
     from omnigraph.storage.checksums import FileChecksum
 
-# Immutable objects that states name; intents, leases and claims belong to running processes.
+# Immutable objects that states name. Intents, leases and claims belong to running processes; only
+# operations that were set aside, which wait for a decision, come along.
 _DATA = ("nodes", "edges", layout.SCHEMAS, layout.COMMITS, layout.CHECKSUMS, layout.AUDIT)
 _ATTEMPTS = 10
 
@@ -169,6 +171,7 @@ class _Carrying:
     def data(self) -> bool:
         """Carry everything that states name; False when something vanished."""
         listed = [one for prefix in _DATA for one in self.source.objects.list(prefix)]
+        listed += set_aside_names(self.source)
         # A size that changed: the file was still being written when it was carried.
         wanted = {one.name: one.size for one in listed if self.sizes.get(one.name) != one.size}
         self._total += sum(wanted.values())

@@ -1,12 +1,13 @@
 """Intents: what a long operation is about to do, written down before it does it.
 
-Owns arming, leases, confirmation, the one verdict and removal. An intent protects what it names
-from the collector and lets others finish or discard it after its owner is gone. Nothing waits.
+Owns arming, leases, confirmation, the one verdict, removal, and the listing of all of them. An
+intent protects what it names from the collector and lets others finish or discard it after its
+owner is gone. Nothing waits, and an intent that cannot be read stops nobody.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -17,85 +18,100 @@ from omnigraph.storage.failures import reported
 from omnigraph.storage.objects import Found
 from omnigraph.storage.store import Store
 
+from .intent_record import Intent, damaged
+
 _log = logging.getLogger("omnigraph")
 LEASE = timedelta(seconds=60)  # of store time
 RENEWAL = 20.0  # seconds
-SCHEMA = 1
 PARTS = ("json", "confirmed", "lease", "verdict")
+# Parts that say that recovery leaves an intent alone: nobody could settle it, or no release yet.
+SET_ASIDE, NEWER = MARKERS = ("set_aside", "newer")
 
 Verdict = Literal["publish", "discard"]
-
-
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """A long operation.
-
-    `commit_id` is the commit it will publish (None for a branch creation), `creates` the ULID of
-    the branch it will make, `facts` whatever its kind needs to finish it.
-    """
-
-    id: str
-    operation: str
-    branch: str
-    branch_ulid: str
-    base_commit: str
-    created_at: int
-    commit_id: str | None = None
-    actor: str | None = None
-    message: str | None = None
-    tables: tuple[str, ...] = ()
-    creates: str | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """The intent as it is stored; everything in it is relative to the root."""
-        return {
-            "schema_version": SCHEMA,
-            "operation_id": self.id,
-            "operation": self.operation,
-            "branch": self.branch,
-            "branch_ulid": self.branch_ulid,
-            "base_commit": self.base_commit,
-            "created_at": self.created_at,
-            "commit_id": self.commit_id,
-            "actor_id": self.actor,
-            "message": self.message,
-            "tables": list(self.tables),
-            "creates": self.creates,
-            "facts": dict(self.facts),
-        }
-
-    @classmethod
-    def from_json(cls, facts: Mapping[str, Any]) -> "Intent":
-        """The intent of a stored object; one from a newer program is refused and kept."""
-        if facts.get("schema_version") != SCHEMA:
-            raise _other_version(facts)
-        try:
-            return cls(
-                id=facts["operation_id"],
-                operation=facts["operation"],
-                branch=facts["branch"],
-                branch_ulid=facts["branch_ulid"],
-                base_commit=facts["base_commit"],
-                created_at=facts["created_at"],
-                commit_id=facts["commit_id"],
-                actor=facts["actor_id"],
-                message=facts["message"],
-                tables=tuple(facts["tables"]),
-                creates=facts["creates"],
-                facts=dict(facts["facts"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise _damaged(str(facts.get("operation_id"))) from error
+__all__ = [
+    "Intent",
+    "Listing",
+    "Pending",
+    "SetAside",
+    "Unreadable",
+    "Verdict",
+    "arm",
+    "confirm",
+    "confirmation",
+    "decide",
+    "expired",
+    "listing",
+    "renew",
+    "retire",
+    "set_aside_names",
+    "store_time",
+    "sweep",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """An intent that was found, with the store time of its last sign of life."""
+    """An intent that was found, with the store times of its arming and its last sign of life."""
 
     intent: Intent
     alive_at: datetime
     confirmed: bool
+    armed_at: datetime
+
+    @property
+    def id(self) -> str:
+        """The id of the operation."""
+        return self.intent.id
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An intent that cannot be read, and why.
+
+    The error tells whether it is damaged, was written by a newer release, or may be readable later.
+    """
+
+    id: str
+    error: StorageError
+    alive_at: datetime
+    armed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """An intent that recovery could not settle and leaves alone until somebody decides.
+
+    `needs` is what a release must know to settle it: such an intent is settled by one that does.
+    """
+
+    kept: Pending | Unreadable
+    error: str
+    needs: Mapping[str, Any]
+    recorded_at: int | None = None
+
+    @property
+    def id(self) -> str:
+        """The id of the operation."""
+        return self.kept.id
+
+    @property
+    def intent(self) -> Intent | None:
+        """The operation, unless its record cannot be read."""
+        return self.kept.intent if isinstance(self.kept, Pending) else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The operation as it is shown; what cannot be read is null."""
+        intent = self.intent
+        return {
+            "operation_id": self.id,
+            "operation": intent.operation if intent else None,
+            "graph_branch": intent.branch if intent else None,
+            "for_actor": intent.actor if intent else None,
+            "graph_commit_id": intent.commit_id if intent else None,
+            "error": self.error,
+            "needs": dict(self.needs),
+            "set_aside_at": self.recorded_at,
+        }
 
 
 def arm(store: Store, intent: Intent) -> None:
@@ -141,7 +157,7 @@ def decide(store: Store, intent: Intent, wish: Verdict) -> Verdict | None:
         found = store.objects.read_json(name)
         verdict = found.get("verdict") if found else None
         if found is not None and verdict not in ("publish", "discard"):
-            raise _damaged(name)
+            raise damaged(name)
     if store.objects.read(layout.intent_name(intent.id)) is None:
         store.objects.remove(name)
         return None
@@ -163,60 +179,100 @@ def retire(store: Store, intent: Intent, parts: Sequence[str] = PARTS) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a listing showed: intents, and parts of intents that are gone."""
+    """What a listing showed: intents, and parts of intents that are gone.
+
+    `unreadable` are those that nobody has set aside yet, `strays` the files of other programs.
+    """
 
     pending: tuple[Pending, ...]
     leftovers: tuple[Found, ...]
+    unreadable: tuple[Unreadable, ...] = ()
+    set_aside: tuple[SetAside, ...] = ()
+    strays: tuple[Found, ...] = ()
 
 
 def listing(store: Store) -> Listing:
-    """All intents there are and what others left: one request when there is nothing."""
+    """All intents there are and what others left: one request when there is nothing.
+
+    An intent that cannot be read is part of the answer; only a failed listing raises.
+    """
     found = {one.name: one for one in store.objects.list(layout.INTENTS)}
-    listed = [name for name in found if name.endswith(".json")]
-    pending = [one for name in listed if (one := _pending(store, name, found)) is not None]
-    left = [one for name, one in found.items() if _left(name) and _owner(name) not in found]
-    return Listing(tuple(pending), tuple(left))
+    parsed = {name: layout.parse_intent_name(name) for name in found}
+    every = [known[0] for known in parsed.values() if known is not None and known[1] == "json"]
+    kept = [one for ulid in every if (one := _read(store, ulid, found)) is not None]
+    aside = {one.id: part for one in kept if (part := _marker(one.id, found)) is not None}
+    waiting = [one for one in kept if one.id not in aside]
+    ours = {name for name, known in parsed.items() if known is not None or _is_tick(name)}
+    parts = {name for name in ours if not name.endswith(".json")}
+    return Listing(
+        tuple(one for one in waiting if isinstance(one, Pending)),
+        tuple(found[name] for name in found if name in parts and _owner(name) not in found),
+        tuple(one for one in waiting if isinstance(one, Unreadable)),
+        tuple(_read_marker(store, one, aside[one.id]) for one in kept if one.id in aside),
+        tuple(found[name] for name in found if name not in ours),
+    )
 
 
 def sweep(store: Store, leftovers: Sequence[Found], at: datetime) -> None:
     """Remove old parts of intents that are gone: without its intent a part decides nothing."""
     for one in leftovers:
-        if at - one.modified > LEASE and store.objects.read(_owner(one.name)) is None:
+        if abs(at - one.modified) > LEASE and store.objects.read(_owner(one.name)) is None:
             store.objects.remove(one.name)
 
 
-def _left(name: str) -> bool:
-    return name.rpartition(".")[2] in {"confirmed", "lease", "verdict", "tick"}
+def set_aside_names(store: Store) -> list[Found]:
+    """All files of intents that are set aside: what a copy of the graph carries."""
+    found = store.objects.list(layout.INTENTS)
+    stems = {one.name: one.name.rpartition(".")[0] for one in found}
+    aside = {stem for name, stem in stems.items() if name.rpartition(".")[2] in MARKERS}
+    return [one for one in found if stems[one.name] in aside]
+
+
+def _marker(ulid: str, found: Container[str]) -> str | None:
+    """The part that sets an intent aside, if there is one."""
+    parts = (part for part in MARKERS if layout.intent_name(ulid, part) in found)
+    return next(parts, None)
+
+
+def _is_tick(name: str) -> bool:
+    return name.startswith(f"{layout.INTENTS}/clock-") and name.endswith(".tick")
 
 
 def _owner(name: str) -> str:
     return f"{name.rpartition('.')[0]}.json"
 
 
-def _pending(store: Store, name: str, found: Mapping[str, Found]) -> Pending | None:
-    facts = store.objects.read_json(name)
-    if facts is None:  # its owner ended between the listing and the reading
-        return None
-    intent = Intent.from_json(facts)
-    if layout.intent_name(intent.id) != name:
-        raise _damaged(name)
-    lease = found.get(layout.intent_name(intent.id, "lease"))
-    alive_at = max(found[name].modified, lease.modified) if lease else found[name].modified
-    confirmed = layout.intent_name(intent.id, "confirmed") in found
-    return Pending(intent, alive_at, confirmed)
+def _read(store: Store, ulid: str, found: Mapping[str, Found]) -> Pending | Unreadable | None:
+    """One intent of a listing; None when its owner ended between the listing and the reading."""
+    name = layout.intent_name(ulid)
+    armed_at = found[name].modified
+    lease = found.get(layout.intent_name(ulid, "lease"))
+    alive_at = max(armed_at, lease.modified) if lease else armed_at
+    try:
+        facts = store.objects.read_json(name)
+        if facts is None:
+            return None
+        intent = Intent.from_json(facts)
+        if intent.id != ulid:
+            raise damaged(name)
+    except StorageError as error:
+        return Unreadable(ulid, error, alive_at, armed_at)
+    return Pending(intent, alive_at, layout.intent_name(ulid, "confirmed") in found, armed_at)
 
 
-def _damaged(name: str) -> StorageError:
-    message = f"the record of an unfinished operation, {name}, is damaged; it was kept"
-    hint = "open read-only to read; restore the file, or move it away if the operation can be lost"
-    return StorageError(message, kind="permanent", effect="none", hint=hint)
-
-
-def _other_version(facts: Mapping[str, Any]) -> StorageError:
-    name, found = facts.get("operation_id"), facts.get("schema_version")
-    message = f"the unfinished operation {name} was written by another release (version {found})"
-    hint = "upgrade, then open again; nothing was changed"
-    return StorageError(message, kind="configuration", effect="none", hint=hint)
+def _read_marker(store: Store, kept: Pending | Unreadable, part: str) -> SetAside:
+    """Why an intent was set aside; a damaged marker still sets it aside."""
+    try:
+        facts = store.objects.read_json(layout.intent_name(kept.id, part)) or {}
+    except StorageError as error:
+        facts = {"error": f"why it was set aside cannot be read: {error.message}"}
+    needs, recorded_at = facts.get("needs"), facts.get("recorded_at")
+    return SetAside(
+        kept,
+        str(facts.get("error", "")),
+        needs if isinstance(needs, dict) else {},
+        recorded_at if isinstance(recorded_at, int) else None,
+    )
 
 
 def store_time(store: Store) -> datetime:
@@ -229,6 +285,10 @@ def store_time(store: Store) -> datetime:
         store.objects.remove(name)
 
 
-def expired(one: Pending, at: datetime) -> bool:
-    """Whether the owner has shown no life for the length of a lease."""
-    return at - one.alive_at > LEASE
+def expired(one: Pending | Unreadable, at: datetime) -> bool:
+    """Whether the owner has shown no life for the length of a lease.
+
+    A lease from the future proves no life: the clock of the store was set back, or its time was
+    changed. An owner that lives renews it by the clock as it is now.
+    """
+    return abs(at - one.alive_at) > LEASE

@@ -1,48 +1,39 @@
-"""Settling operations whose owner is gone: finish what was confirmed, discard the rest.
+"""The look for operations whose owner is gone: each is settled, or set aside when that is hopeless.
 
 Nothing waits for this. It runs at a read-write open and now and then before a write; running it
-twice changes nothing, and only intents whose lease has run out are touched.
+twice changes nothing, and only intents whose lease has run out are touched. One operation that
+cannot be settled stops neither the others nor whoever looks; only a failed listing is an error.
 """
 
+import logging
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from omnigraph import ids
-from omnigraph.errors import (
-    AlreadyExists,
-    ClientError,
-    GraphNotInitialized,
-    NotFound,
-    StorageError,
-)
+from omnigraph.errors import StorageError
 from omnigraph.storage import layout
+from omnigraph.storage.failures import reported
+from omnigraph.storage.objects import Found
 from omnigraph.storage.store import Store
-from omnigraph.storage.torn import TornError
 
 from . import intent as intents
-from . import refs
-from .audit import Kind, Outcome, record
-from .branches import CREATIONS, finish_create, past_state, place_of
-from .confirmed import plan_from_json
-from .intent import Intent, Pending
-from .lease import READ
-from .line import Line, line_of
-from .long import find, finish
-from .manifest import read_manifest
-from .mend import set_torn_aside
-from .plan import PublishPlan, WriteTxn
-from .rename import RENAME, finish_rename
-from .state import State
+from .audit import Outcome
+from .intent import Listing, Pending, Unreadable
+from .line import Line
+from .recovery_failure import judge_failure
+from .set_aside import set_aside
+from .settle import settle, understood
 
+Result = TypeVar("Result")
 UNFINISHED = timedelta(hours=1)  # after which a file that never got its name goes
 # Where control objects are written; the root itself holds only claims. Files of tables, pieces of
 # the log and schemas are many, and what was left there is the collector's.
 _WRITTEN = ("", layout.INTENTS, layout.REFS, layout.TAGS, layout.AUDIT)
 INTERVAL = 5.0  # seconds between two looks of one process at one root
+_log = logging.getLogger("omnigraph")
 _looked: dict[str, float] = {}
 _looking: set[str] = set()
 _lock = threading.Lock()
@@ -52,16 +43,18 @@ def recover(store: Store) -> list[Outcome]:
     """Settle every intent whose lease has run out: one listing when there is none."""
     found = intents.listing(store)
     unfinished = store.objects.unfinished(*_WRITTEN)
-    if not found.pending and not found.leftovers and not unfinished:
+    known = [one for one in found.set_aside if understood(one.needs)]
+    if not (found.pending or found.unreadable or found.leftovers or known or unfinished):
         return []
-    now = intents.store_time(store)
-    due = [one for one in found.pending if intents.expired(one, now)]
-    outcomes = [_settle(store, one) for one in due]
-    intents.sweep(store, found.leftovers, now)
-    for one in unfinished:
-        # Nobody reads these names, and who still writes to one hears that it is gone.
-        if now - one.modified > UNFINISHED:
-            store.objects.remove(one.name)
+    try:
+        with reported("none"):
+            now = intents.store_time(store)
+    except StorageError as error:  # a full or read-only disk: a write would tell the same
+        _log.warning("unfinished operations are not looked at: %s", error.message)
+        return []
+    outcomes = _settle_due(store, found, now)
+    _set_unreadable_aside(store, found, now)
+    _remove_leftovers(store, found, unfinished, now)
     return [one for one in outcomes if one is not None]
 
 
@@ -109,115 +102,75 @@ def _end(root: str, looked: float | None) -> None:
             _looked[root] = looked
 
 
-def _settle(store: Store, one: Pending) -> Outcome | None:
-    if one.intent.operation == READ:  # it had no effect: that it is over is no news
-        intents.retire(store, one.intent)
-        return None
-    wish: intents.Verdict = "publish" if one.confirmed else "discard"
-    verdict = intents.decide(store, one.intent, wish)
-    if verdict is None:
-        return None
-    if verdict == "discard":
-        outcome = record(store, one.intent, "discarded")
-        intents.retire(store, one.intent)
-        return outcome
-    if one.intent.operation in CREATIONS:
-        return _finish_creation(store, one.intent)
-    if one.intent.operation == RENAME:
-        return _finish_rename(store, one.intent)
-    return _finish_publish(store, one.intent)
+def _settle_due(store: Store, found: Listing, now: datetime) -> list[Outcome | None]:
+    """Settle operations whose lease has run out, those first that an older release set aside."""
+    known = [
+        one.kept
+        for one in found.set_aside
+        if understood(one.needs) and isinstance(one.kept, Pending)
+    ]
+    due = [one for one in found.pending if intents.expired(one, now)]
+    return [
+        *(_settle_or_set_aside(store, one, again=True) for one in known),
+        *(_settle_or_set_aside(store, one) for one in due),
+    ]
 
 
-def _finish_rename(store: Store, intent: Intent) -> Outcome:
+def _settle_or_set_aside(store: Store, pending: Pending, *, again: bool = False) -> Outcome | None:
+    """Settle one operation; whatever fails is logged, and what fails for good is set aside."""
+    for last in (False, True):
+        try:
+            with reported("unknown"):
+                return settle(store, pending, again=again)
+        except Exception as error:
+            prospect = judge_failure(error)
+            if prospect == "unclear" and _store_answers(store):
+                if not last:
+                    continue
+                prospect = "for_good"
+            if prospect == "for_good":
+                return _set_aside(store, pending, error)
+            _log.warning("operation %s is settled later: %s", pending.id, error)
+            return None
+    return None
+
+
+def _store_answers(store: Store) -> bool:
+    """Whether the store creates, lists and removes an object: then a failure is not its absence."""
     try:
-        finish_rename(store, intent)
-        kind: Kind = "finished"
-    except (AlreadyExists, NotFound):  # somebody else has the name, or the branch
-        kind = "discarded"
-    outcome = record(store, intent, kind)
-    intents.retire(store, intent)
-    return outcome
-
-
-def _finish_publish(store: Store, intent: Intent) -> Outcome | None:
-    line = line_of(store, intent.branch, intent.branch_ulid)
-    facts = intents.confirmation(store, intent)
-    if facts is None:
-        _check_over(line, intent)
-        return None
-    recorded: list[Outcome] = []
-
-    def confirmed(txn: WriteTxn) -> PublishPlan:
-        return _read_plan(intent, facts, txn)
-
-    # Refused, and recorded; or the branch was too busy, and the next look comes soon.
-    with suppress(ClientError):
-        finish(line, intent, confirmed, lambda kind: recorded.append(record(store, intent, kind)))
-    return recorded[0] if recorded else None
-
-
-def _check_over(line: Line, intent: Intent) -> None:
-    """Somebody else finished meanwhile, or part of a finished intent came back after a power loss.
-
-    Else something is wrong that only people can judge.
-    """
-    if line.store.objects.read(layout.intent_name(intent.id)) is None:
-        return
-    state = line.refresh().state
-    if state.head.closed or find(line.store, state, intent) is not None:
-        intents.retire(line.store, intent)
-        return
-    message = f"operation {intent.id} is to be published, and what it staged is not there"
-    raise StorageError(message, kind="permanent", effect="none")
-
-
-def _read_plan(intent: Intent, facts: Mapping[str, Any], txn: WriteTxn) -> PublishPlan:
-    try:
-        return plan_from_json(facts, txn)
-    except (KeyError, TypeError, ValueError) as error:
-        name = layout.intent_name(intent.id, "confirmed")
-        message = f"what operation {intent.id} staged cannot be read; {name} was kept"
-        raise StorageError(message, kind="permanent", effect="none") from error
-
-
-def _finish_creation(store: Store, intent: Intent) -> Outcome | None:
-    # The number before the look: who deletes closes the branch first and takes a number after.
-    number = refs.highest_number(store, intent.facts["name"], place_of(intent))
-    if _deleted(store, intent):  # made, named and deleted since: the name must not come back
-        intents.retire(store, intent)
-        return None
-    state = _forked_state(store, intent)
-    # An odd number is a name that is taken: by this operation before it was cut off, or by others.
-    number += number % 2 == 0
-    made = state is not None and _take(store, intent, state, number)
-    outcome = record(store, intent, "finished" if made else "discarded")
-    intents.retire(store, intent)
-    return outcome
-
-
-def _deleted(store: Store, intent: Intent) -> bool:
-    """Whether the branch of a creation was made and closed again."""
-    created = intent.creates or ""
-    try:
-        return read_manifest(store, created).state.head.closed
-    except TornError:  # never acknowledged: it is made again
-        set_torn_aside(store, intent.facts["name"], created)
-        return False
-    except GraphNotInitialized:
-        return False
-
-
-def _take(store: Store, intent: Intent, state: State, number: int) -> bool:
-    try:
-        finish_create(store, intent, state, number)
-    except (AlreadyExists, NotFound):
+        with reported("none"):
+            intents.store_time(store)
+    except StorageError:
         return False
     return True
 
 
-def _forked_state(store: Store, intent: Intent) -> State | None:
+def _set_aside(store: Store, kept: Pending | Unreadable, error: Exception) -> Outcome | None:
+    return _tolerate(kept.id, partial(set_aside, store, kept, error))
+
+
+def _set_unreadable_aside(store: Store, found: Listing, now: datetime) -> None:
+    """Set aside what is damaged or of a newer release; what may be readable later stays."""
+    for one in found.unreadable:
+        if intents.expired(one, now) and judge_failure(one.error) == "for_good":
+            _set_aside(store, one, one.error)
+
+
+def _remove_leftovers(
+    store: Store, found: Listing, unfinished: Sequence[Found], now: datetime
+) -> None:
+    _tolerate("leftovers", partial(intents.sweep, store, found.leftovers, now))
+    for one in unfinished:
+        # Nobody reads these names, and who still writes to one hears that it is gone.
+        if now - one.modified > UNFINISHED:
+            _tolerate(one.name, partial(store.objects.remove, one.name))
+
+
+def _tolerate(what: str, action: Callable[[], Result]) -> Result | None:
+    """Do something that the next look can do as well; a failure is only logged."""
     try:
-        source = read_manifest(store, intent.branch_ulid).state
-        return past_state(store, source, intent.base_commit)
-    except NotFound:
+        with reported("unknown"):
+            return action()
+    except StorageError as error:
+        _log.warning("recovery of %s goes on later: %s", what, error.message)
         return None

@@ -78,7 +78,17 @@ def highest_number(store: Store, name: str, place: str = layout.REFS) -> int:
     if not layout.can_have_refs(name):
         return 0
     directory = layout.ref_name(name, 0, place).rpartition("/")[0]
-    return max((number for _, number in _listed(store, directory, place)), default=0)
+    # By name, too: a store may take the directory of one name for that of others ("a/." is "a").
+    numbers = (number for found, number in _listed(store, directory, place) if found == name)
+    return max(numbers, default=0)
+
+
+def is_shown(store: Store, ref: Ref) -> bool:
+    """Whether a name leads to its branch: by the ordinary lookup, and in the listing of names."""
+    found = look_up(store, ref.name, ref.place)
+    if found is None or (found.ulid, found.number) != (ref.ulid, ref.number):
+        return False
+    return list_numbers(store, ref.place).get(ref.name) == ref.number
 
 
 def known_names(store: Store, place: str = layout.REFS) -> list[str]:

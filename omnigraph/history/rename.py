@@ -1,12 +1,22 @@
-"""A branch gets another name: the new one is opened, then the old one is closed.
+"""A branch gets another name: the new one is opened and read back, then the old one is closed.
 
 Both name the same manifest, so that nobody who holds the branch notices. It goes through an intent:
 who is cut off between the two leaves both names, and whoever opens the graph next closes the old
-one. Of several who rename one branch, the one that closes the old name has renamed it.
+one. Of several who rename one branch, the one that closes the old name has renamed it. The old name
+is never closed before the new one is proved to lead to the branch.
 """
 
+from collections.abc import Mapping
+
 from omnigraph import ids
-from omnigraph.errors import AlreadyExists, BranchNotFound, ConcurrentCommit, InputError, NotFound
+from omnigraph.errors import (
+    AlreadyExists,
+    BranchNotFound,
+    ConcurrentCommit,
+    InputError,
+    NotFound,
+    StorageError,
+)
 from omnigraph.storage import layout
 from omnigraph.storage.failures import reported, undecided
 from omnigraph.storage.store import Store
@@ -17,10 +27,20 @@ from .branches import free_number, open_line, others
 from .intent import Intent
 from .line import Line
 from .manifest import read_manifest
+from .recovery_failure import judge_failure
 from .refs import Ref
 
 RENAME = "branch_rename"
 _PARTS = ("json", "verdict")
+
+
+class NameNotShownError(StorageError):
+    """A name was written, and the store does not show it; the branch keeps its old name."""
+
+    code = "StorageError"
+    kind = "permanent"
+    effect = "none"
+    hint = "choose another name; the branch is still there under its old one"
 
 
 def rename_branch(store: Store, name: str, new: str, *, actor: str | None = None) -> Line:
@@ -42,25 +62,40 @@ def rename_branch(store: Store, name: str, new: str, *, actor: str | None = None
     with undecided():
         if intents.decide(store, intent, "publish") != "publish":
             raise ConcurrentCommit(f"the renaming of '{text}' took too long and was discarded")
-        try:
-            finish_rename(store, intent)
-        except (AlreadyExists, NotFound):
-            intents.retire(store, intent, _PARTS)
-            raise
-        intents.retire(store, intent, _PARTS)
+    _carry_out(store, intent)
+    with undecided():
         return open_line(store, wanted)
+
+
+def _carry_out(store: Store, intent: Intent) -> None:
+    """Finish one's own rename; the intent goes when it is known what came of it."""
+    try:
+        with reported("unknown"):
+            finish_rename(store, intent)
+    except (AlreadyExists, NotFound, NameNotShownError):
+        intents.retire(store, intent, _PARTS)
+        raise
+    except Exception as error:
+        untouched = judge_failure(error) == "for_good" and _has_old_name_only(store, intent)
+        if isinstance(error, StorageError):
+            error.effect = "none" if untouched else "unknown"
+        if untouched:
+            intents.retire(store, intent, _PARTS)
+        raise
+    intents.retire(store, intent, _PARTS)
 
 
 def finish_rename(store: Store, intent: Intent) -> None:
     """Open the new name and close the old one, as far as that is not done; others may do the same.
 
-    Raises `AlreadyExists` or `BranchNotFound` when it cannot be: then the new name is not open.
+    Raises `AlreadyExists`, `BranchNotFound` or `NameNotShownError` when it cannot be: then the new
+    name is not open, and the old one is as it was.
     """
-    old, made = _refs(intent)
+    old, made = rename_refs(intent)
     refs.claim(store, made, {"nonce": intent.id})
     try:
         _check(store, old, made)
-    except (AlreadyExists, NotFound):
+    except (AlreadyExists, NotFound, NameNotShownError):
         refs.release(store, made)
         raise
     if not refs.hand_over(store, old, intent.id):
@@ -69,16 +104,54 @@ def finish_rename(store: Store, intent: Intent) -> None:
 
 
 def _check(store: Store, old: Ref, made: Ref) -> None:
-    """Names that appeared meanwhile are in the way; a branch that was deleted gets no name."""
+    """Names that appeared meanwhile are in the way; a branch that was deleted gets no name.
+
+    Unless the old name is closed already, the new one must lead to the branch.
+    """
     numbers = refs.list_numbers(store)
     if numbers.get(old.name, 0) > old.number:
         return  # closed already: by this very operation, or the closing will tell
     names.check_disjoint(made.name, others(store, made.name, numbers, old.name))
     if read_manifest(store, old.ulid).state.head.closed:
         raise BranchNotFound(f"no branch '{old.name}'", branch=old.name)
+    if numbers.get(made.name, 0) > made.number:
+        _check_named_elsewhere(store, old, numbers)
+    elif not refs.is_shown(store, made):
+        raise NameNotShownError(
+            f"the name '{made.name}' was written, but the store does not show it;"
+            f" the branch is still called '{old.name}'"
+        )
 
 
-def _refs(intent: Intent) -> tuple[Ref, Ref]:
+def _check_named_elsewhere(store: Store, old: Ref, numbers: Mapping[str, int]) -> None:
+    """The new name was closed since: the old one may go only if a third one leads to the branch."""
+    for name, number in numbers.items():
+        if number % 2 and name != old.name:
+            ref = refs.read_ref(store, name, number)
+            if ref is not None and ref.ulid == old.ulid:
+                return
+    raise BranchNotFound(f"the renaming of '{old.name}' was taken back", branch=old.name)
+
+
+def _has_old_name_only(store: Store, intent: Intent) -> bool:
+    """Whether a failed rename left everything as it was; False when nobody can tell."""
+    old, made = rename_refs(intent)
+    try:
+        return refs.is_shown(store, old) and not _is_open(store, made)
+    except StorageError:
+        return False
+
+
+def _is_open(store: Store, ref: Ref) -> bool:
+    """Whether a name may be open; a name that the store cannot even look up is not."""
+    try:
+        return refs.look_up(store, ref.name, ref.place) is not None
+    except Exception as error:
+        return judge_failure(error) != "for_good"
+
+
+def rename_refs(intent: Intent) -> tuple[Ref, Ref]:
+    """The old and the new name of a branch that an intent renames."""
     facts = intent.facts
     origin = facts["parent"], facts["fork_commit"]
     old = Ref(intent.branch, intent.branch_ulid, facts["old_number"], *origin)

@@ -26,6 +26,7 @@ STAMP_KEY = "omnigraph:internal_schema_version"
 STAMP = 100
 _KEY_BYTES = 1024  # of a key on S3, the longest name that any store can have
 _REF = re.compile(r"([^/]+)/([0-9]{10})\.json")
+_INTENT = re.compile(rf"{INTENTS}/([0-9A-Z]{{26}})\.(json|confirmed|lease|verdict|set_aside|newer)")
 
 
 def fnv1a64(text: str) -> str:
@@ -104,5 +105,16 @@ def gc_name(run: str, part: str) -> str:
 
 
 def intent_name(ulid: str, part: str = "json") -> str:
-    """A file of an intent: `json`, `lease`, `confirmed` or `verdict`."""
+    """A file of an intent: `json`, `lease`, `confirmed`, `verdict`, `set_aside` or `newer`."""
     return f"{INTENTS}/{ulid}.{part}"
+
+
+def parse_intent_name(name: str) -> tuple[str, str] | None:
+    """The ULID and the part of a file of an intent; None for a file that others put there.
+
+    >>> parse_intent_name("__recovery/01J0000000000000000000000A.lease")
+    ('01J0000000000000000000000A', 'lease')
+    >>> parse_intent_name("__recovery/backup/01J0000000000000000000000A.json")
+    """
+    found = _INTENT.fullmatch(name)
+    return (found[1], found[2]) if found else None

@@ -103,7 +103,7 @@ class Objects:
             return None
         try:
             facts = json.loads(body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _unreadable(name) from error
         if not isinstance(facts, dict):
             raise _unreadable(name)
@@ -113,12 +113,20 @@ class Objects:
         return facts
 
     def create_json(self, name: str, facts: Mapping[str, Any]) -> bool:
-        """Create an object if the name is free; True when the object there is ours."""
+        """Create an object if the name is free; True when the object there is ours.
+
+        A damaged object under that name is not ours: the name is taken.
+        """
         mine = with_own_checksum(name, {**facts, "nonce": facts.get("nonce") or ids.nonce()})
         body = json.dumps(mine, ensure_ascii=False, sort_keys=True).encode()
         if self.effects.run("object", name, lambda: self.backend.create(name, body)):
             return True
-        found = self.read_json(name)
+        try:
+            found = self.read_json(name)
+        except StorageError as error:
+            if error.kind != "permanent":
+                raise
+            return False
         return found is not None and found.get("nonce") == mine["nonce"]
 
     def create_bytes(self, name: str, body: bytes) -> None:

@@ -37,7 +37,7 @@ _KINDS: Kinds = {
     refused.PermissionDeniedError: "configuration",
     refused.UnauthenticatedError: "configuration",
     refused.NotSupportedError: "configuration",
-    refused.InvalidPathError: "configuration",
+    refused.InvalidPathError: "permanent",
     refused.UnknownConfigurationKeyError: "configuration",
     # Everything else, from a refused connection to a wrong region, has this one type.
     refused.BaseError: "unknown",

@@ -57,6 +57,8 @@ def test_the_commands_are_these() -> None:
         "copy",
         "recovery",
         "recovery list",
+        "recovery retry",
+        "recovery drop",
         "lint",
         "schema",
         "schema check",

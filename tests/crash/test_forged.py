@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from omnigraph import graph as graphs
-from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.history import intent as intents
 from omnigraph.history.audit import list_outcomes
 from omnigraph.history.line import Line
@@ -29,27 +28,24 @@ def _version(line: Line) -> Path:
     )
 
 
-def test_recovery_on_a_version_that_is_gone_stops_and_keeps_the_operation(root: Path) -> None:
+def test_recovery_on_a_version_that_is_gone_sets_the_operation_aside(root: Path) -> None:
     line = line_at(root)
     path = _version(line)
     body = path.read_bytes()
     path.unlink()
     head = line.base().state.head
-    with overdue(), pytest.raises(OmnigraphError) as caught:
-        graphs.open(root, durability="os")
-    assert isinstance(caught.value, StorageError)
-    assert (caught.value.kind, caught.value.effect) == ("not_found", "none")
-    print(caught.value, caught.value.hint)
-    assert len(intents.listing(line.store).pending) == 1
+    with overdue():
+        (waiting,) = graphs.open(root, durability="os").set_aside()
+    assert "missing" in waiting.error
+    assert intents.listing(line.store).pending == ()
     assert line.refresh().state.head == head
-    assert list_outcomes(line.store) == []
+    assert [one.kind for one in list_outcomes(line.store)] == ["set_aside"]
     before = files(line.store)
     assert graphs.open(root, read_only=True).log()
     assert files(line.store) == before
-    # Put back, it goes on.
+    # Put back, it goes on when somebody says so.
     path.write_bytes(body)
-    with overdue():
-        graphs.open(root, durability="os")
+    graphs.open(root, durability="os").retry_operation(waiting.id)
     assert ("new", 7) in read_branch(line)[PERSON]
     assert write(line, append({"next": 1})) is not None
     check_invariants(root)

@@ -485,33 +485,36 @@ BAD = {
 
 
 @pytest.mark.parametrize("body", BAD.values(), ids=BAD.keys())
-def test_a_corrupt_intent_is_refused_and_kept(two: Two, body: bytes) -> None:
+def test_a_corrupt_intent_is_set_aside_and_kept(two: Two, body: bytes) -> None:
     path = damage(two.root, body)
-    with pytest.raises(StorageError) as caught:
-        graphs.open(two.root)
-    assert (caught.value.kind, caught.value.effect) == ("permanent", "none")
+    with overdue():
+        graph = graphs.open(two.root)
+    assert [one.id for one in graph.set_aside()] == [path.stem]
+    assert two.kinds() == ["set_aside"]
     assert path.read_bytes() == body
     before = files(two.owner.store)
     assert graphs.open(two.root, read_only=True).table("Person").count_rows() == 1
     assert files(two.owner.store) == before
 
 
-def test_an_intent_of_a_newer_release_is_refused_with_advice(two: Two) -> None:
+def test_an_intent_of_a_newer_release_is_set_aside_for_it(two: Two) -> None:
     body = json.dumps({"schema_version": 99, "operation_id": "01J00000000000000000000000"})
     path = damage(two.root, body.encode())
-    with pytest.raises(StorageError, match="another release") as caught:
-        graphs.open(two.root)
-    assert "upgrade" in (caught.value.hint or "")
+    with overdue():
+        (waiting,) = graphs.open(two.root).set_aside()
+    assert "newer release" in waiting.error
+    assert waiting.needs == {"schema_version": 99}
     assert path.read_text() == body
     assert graphs.open(two.root, read_only=True).table("Person").count_rows() == 1
 
 
-def test_a_damaged_confirmation_is_loud_and_kept(two: Two) -> None:
+def test_a_damaged_confirmation_is_set_aside_and_kept(two: Two) -> None:
     intent, _ = confirmed(two, {"big": 2})
     path = two.root / layout.intent_name(intent.id, "confirmed")
     path.write_bytes(b'{"operation": "load"}')
-    with overdue(), pytest.raises(StorageError, match="cannot be read"):
-        graphs.open(two.root)
+    with overdue():
+        (waiting,) = graphs.open(two.root).set_aside()
+    assert "cannot be read" in waiting.error
     assert path.exists()
 
 

@@ -77,12 +77,12 @@ def test_a_missing_schema_is_told_and_not_made_up(graph: Graph) -> None:
     assert omnigraph.open(graph.uri).schema.source == SCHEMA
 
 
-def test_a_corrupt_intent_is_refused_and_kept(graph: Graph) -> None:
+def test_a_corrupt_intent_stops_nobody_and_is_kept(graph: Graph) -> None:
     intent = Path(graph.uri, "__recovery", "01ARZ3NDEKTSV4RRFFQ69G5FAV.json")
     intent.parent.mkdir(exist_ok=True)
     intent.write_text("{ no json")
-    with pytest.raises(StorageError, match="not a JSON object"):
-        omnigraph.open(graph.uri)
+    (waiting,) = omnigraph.open(graph.uri).set_aside()
+    assert "not a JSON object" in waiting.error
     assert intent.read_text() == "{ no json"
     assert people(omnigraph.open(graph.uri, read_only=True)) == people(graph)
 

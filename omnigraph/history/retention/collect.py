@@ -4,6 +4,7 @@ Only what a list named, and a look after the fence found unreachable still, is r
 was cut off anywhere is finished by the next one; a run that sleeps does no harm when it wakes.
 """
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,7 @@ from omnigraph.storage.store import Store
 from omnigraph.storage.transfer import Files
 
 from .claim import Claim, claimed
-from .condemned import CONDEMNED, SWEEP, list_runs, read_names
+from .condemned import CONDEMNED, SWEEP, DamagedListError, list_runs, read_names
 from .fence import raise_fences
 from .foretell import would_erase
 from .hands import Hands, Here, Version
@@ -32,6 +33,7 @@ from .survey import Survey, place_of, take_survey
 from .sweep import in_order, remove
 from .trim import lower_numbers, old_versions
 
+_log = logging.getLogger("omnigraph")
 Progress = Callable[[int, int], None]  # files removed so far, and all of them
 
 
@@ -98,7 +100,7 @@ def cleanup(
         marking, protected = _marked(store, policy, survey, hands)
         run = _Run(store, marking, claim, progress or (lambda *_: None), hands)
         for left in list_runs(store):
-            _finish(run, left)
+            _finish_left(run, left)
         gone = set(run.removed)
         found = _judged(marking, protected)
         names = [one for one in found.names if one not in gone]
@@ -187,6 +189,14 @@ def _to_be_read(store: Store, policy: Policy, survey: Survey) -> list[Version]:
     mark_heads(trial)
     mark_intents(trial)
     return list(found)
+
+
+def _finish_left(run: _Run, run_id: str) -> None:
+    """Carry a run that was left behind to its end; one whose lists are damaged stays as it is."""
+    try:
+        _finish(run, run_id)
+    except DamagedListError as error:
+        _log.warning("a cleanup that was cut off is not finished: %s", error.message)
 
 
 def _finish(run: _Run, run_id: str) -> None:

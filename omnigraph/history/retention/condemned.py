@@ -4,9 +4,10 @@ Owns the look that comes before anything is named by another name: who stands un
 finds all that it names in no list, and there, may name it. It never removes anything.
 """
 
+import logging
 from collections.abc import Iterable
 
-from omnigraph.errors import ConcurrentCommit, HistoryReclaimed
+from omnigraph.errors import ConcurrentCommit, HistoryReclaimed, StorageError
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.state import State
 from omnigraph.storage import layout
@@ -17,6 +18,16 @@ from omnigraph.storage.transfer import version_files
 from .live import Live
 
 CONDEMNED, SWEEP = "condemned", "sweep"
+_log = logging.getLogger("omnigraph")
+
+
+class DamagedListError(StorageError):
+    """A list of a collector that is damaged: the run that wrote it cannot go on."""
+
+    code = "StorageError"
+    kind = "permanent"
+    effect = "none"
+    hint = "remove the file when no cleanup is at work"
 
 
 def list_runs(store: Store) -> list[str]:
@@ -26,18 +37,38 @@ def list_runs(store: Store) -> list[str]:
 
 
 def read_names(store: Store, run: str, part: str) -> list[str] | None:
-    """The names in one file of a run; None when it is not there."""
-    facts = store.objects.read_json(layout.gc_name(run, part))
-    return None if facts is None else list(facts["names"])
+    """The names in one file of a run; None when it is not there.
+
+    Raises `DamagedListError` for one that is not what a collector wrote.
+    """
+    name = layout.gc_name(run, part)
+    try:
+        facts = store.objects.read_json(name)
+    except StorageError as error:
+        raise (_damaged(name) if error.kind == "permanent" else error) from error
+    names = facts.get("names") if facts is not None else []
+    if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+        raise _damaged(name)
+    return None if facts is None else names
+
+
+def _damaged(name: str) -> DamagedListError:
+    return DamagedListError(f"the list of a cleanup, {name}, is damaged")
 
 
 def condemned(store: Store) -> list[str]:
     """Every name that some run may still remove; the result of a look counts, once it stands."""
-    names: list[str] = []
-    for run in list_runs(store):
-        found = read_names(store, run, SWEEP)
-        names += (read_names(store, run, CONDEMNED) or ()) if found is None else found
-    return names
+    return [name for run in list_runs(store) for name in _condemned_by(store, run)]
+
+
+def _condemned_by(store: Store, run: str) -> list[str]:
+    """The names of one run; none of a damaged list: no collector can remove anything by it."""
+    try:
+        swept = read_names(store, run, SWEEP)
+        return (read_names(store, run, CONDEMNED) or []) if swept is None else swept
+    except DamagedListError as error:
+        _log.warning("%s; nothing is removed by it", error.message)
+        return []
 
 
 def check_unlisted(store: Store, state: State, commit_id: str) -> None:

@@ -1,9 +1,11 @@
 """What intents protect: the states they stand on or name, what they will create, what they staged.
 
 An intent protects everything that is newer than itself, because nobody knows what its owner will
-write, and what it has confirmed. One that cannot be read stops the run.
+write, and what it has confirmed; one that was set aside protects the same until it is dropped. What
+an unreadable intent could need is spared: a run that knows less removes less, and goes on.
 """
 
+import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,15 +15,21 @@ from typing import Any
 from omnigraph.errors import CommitNotFound, GraphNotInitialized, HistoryReclaimed
 from omnigraph.history import intent as intents
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.intent import Intent
+from omnigraph.history.intent import Intent, Pending, Unreadable
+from omnigraph.history.intent_record import NewerReleaseError
 from omnigraph.history.lease import READ
 from omnigraph.history.log import Log
 from omnigraph.history.manifest import read_manifest
+from omnigraph.history.recovery_failure import judge_failure
 from omnigraph.storage import layout
+from omnigraph.storage.failures import reported
 
 from .roots import Marking
+from .survey import TABLES
 
 _NAMES = {READ: "a reader"}
+_EVERYTHING = frozenset({*TABLES, layout.COMMITS, layout.SCHEMAS, layout.BRANCHES})
+_log = logging.getLogger("omnigraph")
 _GRAIN = timedelta(seconds=2)  # more than any store rounds its times to
 
 
@@ -40,24 +48,66 @@ class Protected:
 
 def mark_intents(marking: Marking) -> Protected:
     """Everything that intents which are there now protect."""
-    store = marking.store
-    written = {one.name: one.modified for one in store.objects.list(layout.INTENTS)}
+    found = intents.listing(marking.store)
     protected = Protected()
-    for pending in intents.listing(store).pending:
-        intent = pending.intent
-        _protect(marking, intent)
-        marking.holders[f"{_NAMES.get(intent.operation, intent.operation)} on {intent.branch}"] = (
-            None
-        )
-        confirmed = intents.confirmation(store, intent)
+    waiting: list[Pending | Unreadable] = [*found.pending, *found.unreadable]
+    for kept in waiting:
+        _mark(marking, protected, kept, "")
+    for aside in found.set_aside:
+        _mark(marking, protected, aside.kept, " (set aside)")
+    return protected
+
+
+def _mark(marking: Marking, protected: Protected, kept: Pending | Unreadable, how: str) -> None:
+    """Protect what one intent needs, and name it as a holder."""
+    if isinstance(kept, Pending):
+        known = _protect_known(marking, kept)
+        operation = _NAMES.get(kept.intent.operation, kept.intent.operation)
+        holder = f"{operation} on {kept.intent.branch}{how}"
+        writes = kept.intent.operation != READ
+    else:
+        known = _protect_unreadable(marking, kept)
+        holder, writes = f"the unreadable operation {kept.id}{how}", True
+    if not known:
+        marking.live.places |= _EVERYTHING
+        holder = f"{holder}: what it needs cannot be told, so that nothing of any table goes"
+    marking.holders[holder] = None
+    if writes:
+        # Confirmed or not: what stands beside its files is newer, too, and no list names it.
+        protected.since.append(kept.armed_at - _GRAIN)
+
+
+def _protect_known(marking: Marking, pending: Pending) -> bool:
+    """Protect what an intent names; False when what that is cannot be read."""
+    try:
+        with reported("none"):
+            _protect(marking, pending.intent)
+            confirmed = intents.confirmation(marking.store, pending.intent)
+            if confirmed is not None:
+                _protect_staged(marking, confirmed)
+    except Exception as error:
+        _log.warning("what operation %s needs cannot be read: %s", pending.id, error)
+        return False
+    return True
+
+
+def _protect_unreadable(marking: Marking, lost: Unreadable) -> bool:
+    """Protect what a damaged intent confirmed; False when more is to be had than can be read now.
+
+    Of a damaged intent all that it wrote is newer than itself. What it stood on may go: whoever
+    retries the operation after its record was restored looks whether that is still there.
+    """
+    if isinstance(lost.error, NewerReleaseError) or judge_failure(lost.error) != "for_good":
+        return False
+    name = layout.intent_name(lost.id, "confirmed")
+    try:
+        confirmed = marking.store.objects.read_json(name)
         if confirmed is not None:
             _protect_staged(marking, confirmed)
-        if intent.operation == READ:
-            continue  # writes nothing
-        # Confirmed or not: what stands beside its files is newer, too, and no list names it.
-        armed = written.get(layout.intent_name(intent.id), pending.alive_at)
-        protected.since.append(armed - _GRAIN)
-    return protected
+    except Exception as error:
+        _log.warning("what operation %s staged cannot be read: %s", lost.id, error)
+        return False
+    return True
 
 
 def _protect(marking: Marking, intent: Intent) -> None:

@@ -1,0 +1,107 @@
+"""Setting an operation aside is cut off anywhere: nothing is lost, and the next look ends it."""
+
+import multiprocessing
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.graph import Graph
+from omnigraph.storage.effects import Effect, Fault
+from omnigraph.storage.store import open_store
+from tests.crash.verbs import EXIT, overdue
+from tests.recovery.poison import (
+    BROKEN,
+    ID,
+    UNREADABLE,
+    Make,
+    contents,
+    end_recovery,
+    kinds,
+    parts_left,
+    put,
+    recover_now,
+)
+
+POISONS: dict[str, Make] = {
+    "creation": BROKEN["branch with a name too long"],
+    "load": BROKEN["load with a torn plan"],
+    "unreadable": UNREADABLE["torn"],
+}
+
+
+def effects_of(graph: Graph, copy: Path) -> list[Effect]:
+    """The durable effects of one recovery, in order."""
+    shutil.copytree(graph.uri, copy)
+    store = open_store(str(copy), durability="os")
+    with overdue(), store.effects.recorded() as seen:
+        recover_now(store)
+    return list(seen)
+
+
+def check_after(uri: str, before: dict[str, list[object]]) -> None:
+    """The next process sets the operation aside, once, and the graph is as it was."""
+    with overdue():
+        opened = omnigraph.open(uri, durability="os")
+        opened.insert("Person", {"name": "new"})
+    assert [one.id for one in opened.set_aside()] == [ID]
+    assert kinds(opened) == ["set_aside"]
+    assert contents(opened) == before
+    assert recover_now(opened._store) == []
+    assert opened.drop_operation(ID).kind == "dropped"
+    assert parts_left(opened._store) == set()
+
+
+@pytest.mark.parametrize("name", POISONS)
+def test_failures_in_the_process(graph: Graph, tmp_path: Path, name: str) -> None:
+    before = contents(graph)
+    put(graph._store, POISONS[name](graph))
+    effects = effects_of(graph, tmp_path / "whole")
+    assert [one.target.rpartition(".")[2] for one in effects[-2:]] == ["json", "set_aside"]
+    for at in range(1, len(effects) + 1):
+        for how in ("before", "after"):
+            copy = shutil.copytree(graph.uri, tmp_path / f"{at}-{how}")
+            store = open_store(str(copy), durability="os")
+            with store.effects.failing(Fault(at, how)):
+                recover_now(store)
+            check_after(str(copy), before)
+
+
+@pytest.mark.parametrize(
+    ("name", "last"),
+    [("creation", 2), *(pytest.param(one, 100, marks=pytest.mark.full) for one in POISONS)],
+)
+def test_process_that_is_killed(graph: Graph, tmp_path: Path, name: str, last: int) -> None:
+    before = contents(graph)
+    put(graph._store, POISONS[name](graph))
+    count = len(effects_of(graph, tmp_path / "whole"))
+    for at in range(max(1, count - last + 1), count + 1):
+        copy = str(shutil.copytree(graph.uri, tmp_path / str(at)))
+        child = multiprocessing.get_context("spawn").Process(target=end_recovery, args=(copy, at))
+        child.start()
+        child.join()
+        assert child.exitcode == EXIT
+        check_after(copy, before)
+
+
+def test_drop_that_is_interrupted_is_ended_by_the_next_look(graph: Graph, tmp_path: Path) -> None:
+    put(graph._store, BROKEN["load with a torn plan"](graph))
+    recover_now(graph._store)
+    shutil.copytree(graph.uri, tmp_path / "whole")
+    whole = omnigraph.open(tmp_path / "whole", durability="os")
+    with whole._store.effects.recorded() as seen:
+        whole.drop_operation(ID)
+    for at in range(1, len(seen) + 1):
+        copy = str(shutil.copytree(graph.uri, tmp_path / str(at)))
+        opened = omnigraph.open(copy, durability="os")
+        failing = opened._store.effects.failing(Fault(at, "after"))
+        with failing, suppress(omnigraph.errors.OmnigraphError, OSError):
+            opened.drop_operation(ID)
+        recover_now(opened._store)
+        if opened.set_aside():
+            opened.drop_operation(ID)
+            recover_now(opened._store)
+        assert parts_left(opened._store) == set()
+        assert kinds(opened) == ["set_aside", "dropped"]
