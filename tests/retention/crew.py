@@ -69,10 +69,10 @@ def work(root: str, parts: Sequence[Part], place: str) -> None:
     if clock is None:
         # Short leases: what a killed process left is settled within seconds.
         intents.LEASE, intents.RENEWAL = LEASE, 0.5
-        claim.ABANDONED = timedelta(seconds=2)
+        claim.LEASE = timedelta(seconds=2)
         _work(root, parts, place)
         return
-    intents.LEASE = claim.ABANDONED = 4 * SECOND
+    intents.LEASE = claim.LEASE = 4 * SECOND
     vars(trim).update(GRACE=8 * SECOND, EVERY=16)
     with by(clock, parts[0].seed):
         Pulse(clock, place).start()

@@ -159,7 +159,7 @@ def judge(place: Path, told: list[list[str]], patch: pytest.MonkeyPatch) -> None
     """Nothing that was promised is missing, and when all is quiet nothing is left over."""
     assert [one for one in told if one[0] == "FAILED"] == []
     patch.setattr(intents, "LEASE", timedelta(seconds=-1000))
-    patch.setattr(claim, "ABANDONED", timedelta(seconds=-1000))
+    patch.setattr(claim, "LEASE", timedelta(seconds=-1000))
     store = open_store(str(place / "g"), durability="os")
     recover(store)
     for _ in range(2):
