@@ -136,7 +136,7 @@ def packing_of(start: bytes) -> str | None:
     return "zstd" if start.startswith(_ZSTD) else None
 
 
-def _unpacked(raw: io.BufferedReader, packing: str | None) -> Any:
+def _unpacked(raw: "io.BufferedReader[_Raw]", packing: str | None) -> Any:
     if packing == "gzip":
         return gzip.GzipFile(fileobj=raw)
     if packing == "zstd":
