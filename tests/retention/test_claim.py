@@ -4,7 +4,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,29 @@ import pytest
 from omnigraph.errors import ConcurrentCommit
 from omnigraph.health.check import check_graph
 from omnigraph.history.branches import open_line
+from omnigraph.history.plan import PublishPlan, WriteTxn
+from omnigraph.history.publish import publish
 from omnigraph.history.retention import claim
 from omnigraph.history.retention.claim import claimed
 from omnigraph.history.retention.collect import cleanup
+from omnigraph.history.retention.hands import Here, Version
 from omnigraph.history.retention.policy import Policy
 from omnigraph.storage.effects import Effects
+from omnigraph.storage.objects import Found
+from omnigraph.storage.scan import scan
 from omnigraph.storage.store import Store, open_store
-from tests.rig.writes import append, init_small, rewrite, write
+from omnigraph.storage.transfer import Files, version_files
+from tests.history.apart import apart, once
+from tests.rig.writes import (
+    PERSON,
+    append,
+    init_small,
+    overwrite,
+    plan,
+    read_branch,
+    rewrite,
+    write,
+)
 
 POLICY = Policy(keep=1, grace=timedelta())
 SECOND = timedelta(seconds=1)
@@ -170,3 +186,60 @@ def test_a_suspended_cleanup_removes_nothing_after_another_took_over(
     assert reason in outcome
     assert [one for one in late if not one.partition(" ")[2].startswith("__gc/")] == []
     assert [one for one in check_graph(store).findings if one.kind != "endpoint"] == []
+
+
+class Overtaken(Here):
+    """A collector beside which others write and clean between its listing and its mark."""
+
+    reads_ahead = True
+
+    def __init__(self, write: Callable[[], object], clean: Callable[[], object]) -> None:
+        self.write, self.clean = once(write), once(clean)
+
+    def list(self, store: Store, places: Sequence[str]) -> Iterable[Found]:
+        """List, then let others write."""
+        listed = [*super().list(store, places)]
+        self.write()
+        return listed
+
+    def read_versions(self, store: Store, versions: Sequence[Version]) -> dict[Version, Files]:
+        """Read, then let another collector remove the past."""
+        found = {one: version_files(store, *one) for one in versions}
+        self.clean()
+        return found
+
+
+def test_what_another_collector_removed_meanwhile_is_no_damage(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claim, "LEASE", -1000 * SECOND)
+    other = open_store(store.root.path, durability="os")
+
+    def write_twice() -> None:
+        for name in ("a", "b"):
+            write(open_line(other, "main"), append({name: 1}))
+            write(open_line(other, "main"), rewrite())
+
+    hands = Overtaken(write_twice, lambda: cleanup(other, POLICY))
+    assert not cleanup(store, Policy(keep=4, grace=timedelta()), hands=hands).failed
+    assert [one for one in check_graph(store).findings if one.kind != "endpoint"] == []
+
+
+def test_a_write_whose_base_was_removed_begins_anew(store: Store) -> None:
+    """Only a cleanup without grace is that quick, or a writer that was suspended for long."""
+    line = apart(store.root.path)
+
+    def replace_base() -> None:
+        write(open_line(store, "main"), overwrite({"new": 1}))
+        assert cleanup(store, POLICY).old_versions_removed
+
+    happens = once(replace_base)
+
+    def prepare(txn: WriteTxn) -> PublishPlan | None:
+        table = txn.table(PERSON)
+        happens()
+        scan(table, ["id"])
+        return plan(txn, append({"mine": 2}))
+
+    assert publish(line, prepare) is not None
+    assert read_branch(line)[PERSON] == [("mine", 2), ("new", 1)]
