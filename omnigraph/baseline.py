@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from omnigraph.boundary import Guarded
 from omnigraph.errors import InputError
 from omnigraph.feed import Wanted, bound, cursor_at, scope_for
 from omnigraph.history.line import Line
@@ -20,7 +21,7 @@ from omnigraph.ingest.export import export_lines
 from omnigraph.sources import write_lines
 
 
-class Baseline(Iterator[dict[str, Any]]):
+class Baseline(Guarded, Iterator[dict[str, Any]]):
     """The entities of one commit, as records that load back; `cursor` is there when all are read.
 
     `lines()` gives the same as NDJSON, with the closing record.

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.boundary import Guarded
 from omnigraph.errors import InputError
 from omnigraph.errors.conflict import plain_value
 from omnigraph.extras import extra
@@ -34,7 +35,7 @@ SCHEMA = pa.schema(
 )
 
 
-class Found:
+class Found(Guarded):
     """Changes by table, read once and kept."""
 
     def __init__(self, find: Callable[[], Iterator[TableChanges]]) -> None:
@@ -47,7 +48,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Diff:
+class Diff(Guarded):
     """The entities that differ between two states; iterating gives `EntityChange` records.
 
     They come by type, then by id. A change that was taken back is none, and neither is anything

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.boundary import Guarded
 from omnigraph.encode import encoder
 from omnigraph.errors import (
     ChangeCursorRejected,
@@ -67,7 +68,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class BlockChanges:
+class BlockChanges(Guarded):
     """The changes of one commit, in their order: iterate as often as you like."""
 
     tables: tuple[TableChanges, ...]
@@ -84,7 +85,7 @@ class BlockChanges:
 
 
 @dataclass(frozen=True)
-class ChangeBlock:
+class ChangeBlock(Guarded):
     """A whole commit: what it changed against its first parent, and the cursor behind it.
 
     Apply a block once per `commit.id`, and keep the cursor together with what was applied.
@@ -128,7 +129,7 @@ class ChangeBlock:
         return pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)
 
 
-class Feed(Iterator[ChangeBlock]):
+class Feed(Guarded, Iterator[ChangeBlock]):
     """The blocks after a position, up to what was the head when the feed was made.
 
     `cursor` stands behind the last block that was given out, at first where the feed begins.

@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 
 from omnigraph.baseline import Baseline
+from omnigraph.boundary import guarded
 from omnigraph.errors import GraphClosed, InputError, UsageError
 from omnigraph.events import operation
 from omnigraph.feed import BlockChanges, ChangeBlock, Feed, Names, Position, Wanted, open_feed
@@ -151,6 +152,7 @@ class Feeding(Handle):
                 event.rows = made.count
         return made
 
+    @guarded
     def _changes_of(self, commit_id: str, **filters: Names) -> BlockChanges:
         """All that one commit changed."""
         shown = self._state_of(commit_id)

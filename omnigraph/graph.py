@@ -11,6 +11,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from omnigraph import ids
+from omnigraph.boundary import Guarded, guarded
 from omnigraph.errors import (
     AlreadyExists,
     BranchNotFound,
@@ -42,7 +43,7 @@ from omnigraph.reading import Reading
 from omnigraph.shaping import SchemaText, Shaping, schema_text
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.layout import MAIN
-from omnigraph.storage.store import Durability, open_store
+from omnigraph.storage.store import Durability, Store, open_store
 from omnigraph.terms import actor_of
 from omnigraph.travel import Travel
 
@@ -171,10 +172,13 @@ class Graph(Reading, Feeding, Travel, Shaping, Keeping, Inspecting):
 
 
 @dataclass(frozen=True, slots=True)
-class Branches:
+class Branches(Guarded):
     """The branches of a graph: iterate over the names, look one up, create, rename, delete."""
 
     graph: Graph
+
+    def _guarded_store(self) -> Store:
+        return self.graph._store
 
     def __repr__(self) -> str:
         return f"<Branches of {self.graph!r}>"
@@ -252,6 +256,7 @@ def _named(graph: Graph, point: Named, unknown: OmnigraphError) -> Snapshot:
         raise unknown from None
 
 
+@guarded
 def init(  # noqa: PLR0913 - all but two are named, and seldom given
     uri: Location,
     schema: SchemaText,
@@ -287,6 +292,7 @@ def init(  # noqa: PLR0913 - all but two are named, and seldom given
     return Graph(store, line, actor=actor)
 
 
+@guarded
 def open(  # noqa: PLR0913 - all but the first are named
     uri: Location,
     *,

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+from omnigraph.boundary import Guarded
 from omnigraph.errors import (
     BranchNotFound,
     GraphClosed,
@@ -44,7 +45,7 @@ def on_branch(name: str) -> Iterator[None]:
         raise BranchNotFound(branch=name) from error
 
 
-class Handle:
+class Handle(Guarded):
     """What every kind of use of a graph stands on."""
 
     def __init__(
@@ -134,6 +135,9 @@ class Handle:
         """Move to the newest state of the branch; gives the handle itself."""
         self._memory.show(self._newest().tables)
         return self
+
+    def _guarded_store(self) -> Store:
+        return self._store
 
     # What is shown ------------------------------------------------------------------------------
 

@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from omnigraph.boundary import Guarded
 from omnigraph.result import Path, Result
 from omnigraph.row import Row
 
 
-class Lazy:
+class Lazy(Guarded):
     """Rows that are not read yet. Every method here runs the query."""
 
     __slots__ = ()

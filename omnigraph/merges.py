@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.boundary import Guarded
 from omnigraph.comparison import Diff, Found, summed
 from omnigraph.errors import EntityConflict, InputError, MergeConflict, ReadSetConflict
 from omnigraph.errors.conflict import conflict_table
@@ -28,10 +29,11 @@ from omnigraph.merging.strategy import Answer, add, settle
 from omnigraph.merging.work import Decision, Judged, Work
 from omnigraph.rules.delta import TableDelta
 from omnigraph.storage.find import find
+from omnigraph.storage.store import Store
 
 
 @dataclass(frozen=True, repr=False)
-class MergeResult:
+class MergeResult(Guarded):
     """What a merge did, or would do. True when the target has everything of the source now.
 
     `outcome` is `already_up_to_date`, `fast_forward` or `merged`, and `conflict` in a dry run that
@@ -118,7 +120,7 @@ def result_of(merged: Merged) -> MergeResult:
     )
 
 
-class MergeSession:
+class MergeSession(Guarded):
     """A merge whose conflicts are decided one by one: `resolve`, look, `commit`.
 
     Conflicts keep their numbers. A decision may uncover others; they are added at the end.
@@ -134,6 +136,9 @@ class MergeSession:
         self._decisions: dict[found_conflicts.Entity, Decision] = {}
         self._found: list[found_conflicts.Found] = []
         self._judged: Judged | None = None
+
+    def _guarded_store(self) -> Store:
+        return self._frame.target.store
 
     @property
     def conflicts(self) -> tuple[EntityConflict, ...]:

@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self, overload
 
+from omnigraph.boundary import guarded
 from omnigraph.diagnostics import Source
 from omnigraph.engine.limits import Limits
 from omnigraph.errors import EntityNotFound, InputError
@@ -222,6 +223,7 @@ class Reading(Handle):
 
     # Inside -------------------------------------------------------------------------------------
 
+    @guarded
     def _answer(self, text: str, params: Mapping[str, Any]) -> Result:
         return self._query(text, None, params, None)
 

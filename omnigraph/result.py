@@ -13,6 +13,7 @@ from typing import Any, Literal, overload
 import pyarrow as pa
 
 from omnigraph import formats
+from omnigraph.boundary import Guarded
 from omnigraph.encode import json_rows
 from omnigraph.errors import InputError, UsageError
 from omnigraph.extras import extra
@@ -260,7 +261,7 @@ def place_of(name: str, columns: Sequence[str]) -> int:
     raise InputError(f"there is no column '{name}': {known}", reason="unknown column")
 
 
-class ResultStream:
+class ResultStream(Guarded):
     """An answer in batches, of one snapshot, that need not fit in memory. Close it, or use `with`.
 
     Each batch can be taken once.

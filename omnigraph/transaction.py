@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from omnigraph import ids
+from omnigraph.boundary import Guarded
 from omnigraph.engine.mutate import (
     Operation,
     loading,
@@ -40,6 +41,7 @@ from omnigraph.prepared import COMPILED, Query, choose, demand, read_query
 from omnigraph.receipt import Receipt, receipt_of
 from omnigraph.result import Result
 from omnigraph.rowtext import delete_text, edge_rows, inserting, rows_of, update_text
+from omnigraph.storage.store import Store
 from omnigraph.terms import Attempts, Terms, request_of, told
 
 Wrote = Callable[[Commit | None, Watch], Commit | None]
@@ -60,7 +62,7 @@ class _Work:
     repeats: bool = False
 
 
-class Transaction:
+class Transaction(Guarded):
     """Writes that become one commit at the end of the `with` block; `receipt` tells of it.
 
     It belongs to the thread that began it.
@@ -86,6 +88,9 @@ class Transaction:
         work, self._work = self._at_work(), None
         if kind is None:
             self.receipt = self._publish(work)
+
+    def _guarded_store(self) -> Store:
+        return self._line.store
 
     # Writing ------------------------------------------------------------------------------------
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from omnigraph.errors import NotFound, ServerError, StorageError
+from omnigraph.errors import ConcurrentCommit, NotFound, ServerError, StorageError
 from omnigraph.history.commit import Commit, TableEntry
 from omnigraph.history.line import Line
+from omnigraph.history.manifest import is_newest
 from omnigraph.history.missing import damaged
 from omnigraph.history.plan import PublishPlan, SameVersion, Signature, WriteTxn
 from omnigraph.history.publish import publish
@@ -32,7 +33,7 @@ from omnigraph.storage.compact import (
     task_bytes,
     task_sources,
 )
-from omnigraph.storage.failures import DamagedError, reported
+from omnigraph.storage.failures import AbsentError, DamagedError, reported
 from omnigraph.storage.fragments import bytes_of, fragment_ids
 from omnigraph.storage.hands import Hands, Here
 from omnigraph.storage.index import covered
@@ -42,6 +43,8 @@ from omnigraph.storage.transfer import version_files
 from .tend import MAINTENANCE, columns_of, cover, ensure_indices, pending
 
 _DELETED = 0.1  # the share of deleted rows from which a fragment is written anew
+_BASES = 5  # states that a run starts from before it gives up on a branch that keeps changing
+_REMOVED = "the table was changed and cleaned up by another process meanwhile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +147,32 @@ def optimize(
     A table that is damaged is left alone, and its row says why.
     """
     hands = hands or Here()
-    base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
-    run = _Run(line, _chosen(base, types))
-    run.epoch = base.base.state.head.gc_epoch
-    for key, table in _whole_tended(run, base, hands).items():
-        run.made[key] = _Made(base.base.state.tables[key], table.version, table.new_files)
+    run, base = _prepared(line, types, hands)
     signature = Signature(actor or MAINTENANCE)
     first = publish(line, in_smaller_bites(lambda txn, limit: _plan(run, txn, limit)), signature)
     second = ensure_indices(line, signature, types=_whole(run)) if _was_beaten(run, first) else None
     commits = tuple(one for one in (first, second) if one is not None)
     rows = tuple(_row(run, base, key, commits) for key in run.keys)
     return Optimized(rows, commits, hands.name, max(0, run.tries - 1))
+
+
+class _OutdatedBase(Exception):  # noqa: N818 - caught by the next attempt, never by a caller
+    """Files of the base are missing, and the branch has moved on: a cleanup may have taken them."""
+
+
+def _prepared(line: Line, types: Collection[str] | None, hands: Hands) -> tuple[_Run, WriteTxn]:
+    """A run with its new table versions, and the state that they are based on."""
+    for _ in range(_BASES):
+        base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
+        run = _Run(line, _chosen(base, types), epoch=base.base.state.head.gc_epoch)
+        try:
+            tables = _whole_tended(run, base, hands)
+        except _OutdatedBase:
+            continue
+        for key, table in tables.items():
+            run.made[key] = _Made(base.base.state.tables[key], table.version, table.new_files)
+        return run, base
+    raise ConcurrentCommit(f"branch {line.name} was too busy; nothing was written")
 
 
 def work_of(line: Line, types: Collection[str] | None = None) -> int:
@@ -210,7 +228,9 @@ def _whole_tended(run: _Run, txn: WriteTxn, hands: Hands) -> dict[str, Table]:
         try:
             with reported("none"):
                 return _tended(txn, _whole(run), hands)
-        except (ServerError, ValueError, RuntimeError):
+        except (ServerError, ValueError, RuntimeError) as error:
+            if not is_newest(txn.base):
+                raise _OutdatedBase from error
             left = {key: entries[key] for key in _whole(run)}
             found = _damaged(txn, left, hands)
             if not found:
@@ -310,24 +330,33 @@ def _was_beaten(run: _Run, first: Commit | None) -> bool:
 
 
 def _row(run: _Run, base: WriteTxn, key: str, commits: Iterable[Commit]) -> TableUpkeep:
+    entry = base.base.state.tables[key]
+    unchanged = TableUpkeep(key, version_before=entry.version, version_after=entry.version)
     if key in run.errors:
-        seen = base.base.state.tables[key].version
-        told = run.errors[key].message
-        return TableUpkeep(key, version_before=seen, version_after=seen, error=told)
+        return replace(unchanged, error=run.errors[key].message)
     landed = [one.tables[key] for one in commits if one.tables.get(key) is not None]
-    one = type_named(read_schema(base.store, base.base.state.schema).ir.catalog, key)
-    old, entry = base.table(key), base.base.state.tables[key]
-    now = landed[-1] if landed else None
-    new = open_table(run.line.store, entry.location, now.lance_version) if now else old
+    try:
+        return _measured(base, entry, landed[-1] if landed else None)
+    except AbsentError:  # what was published is complete; only its measures are unknown
+        return replace(unchanged, committed=bool(landed), skipped=_REMOVED)
+
+
+def _measured(base: WriteTxn, entry: TableEntry, published: TableEntry | None) -> TableUpkeep:
+    """What a run did to one table; a schema apply may have moved it to another directory."""
+    key, store = entry.key, base.store
+    catalog = read_schema(store, base.base.state.schema).ir.catalog
+    now = published or entry
+    old = base.table(key)
+    new = open_table(store, now.location, now.lance_version)
     before, after = set(fragment_ids(old)), set(fragment_ids(new))
     return TableUpkeep(
         key,
         len(before - after),
         len(after - before),
-        committed=now is not None,
-        pending_indexes=tuple(pending(new, one)),
+        committed=published is not None,
+        pending_indexes=tuple(pending(new, type_named(catalog, key))),
         bytes_before=bytes_of(old, before),
         bytes_after=bytes_of(new, after),
         version_before=entry.version,
-        version_after=now.version if now else entry.version,
+        version_after=now.version,
     )

@@ -1,4 +1,4 @@
-"""The lease of a long operation: a sign of life, renewed beside the work.
+"""The lease of a long operation: a sign of life, renewed beside the work by a thread of its own.
 
 A lease that cannot be renewed ends nothing by itself: the owner finds out when it asks for the
 verdict, and until then it keeps trying.
@@ -6,8 +6,8 @@ verdict, and until then it keeps trying.
 
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from omnigraph.errors import StorageError
 from omnigraph.storage.store import Store
@@ -19,19 +19,24 @@ READ = "read"  # the operation of an intent that protects what somebody reads
 _log = logging.getLogger("omnigraph")
 
 
+def kept_alive(store: Store, intent: Intent) -> AbstractContextManager[None]:
+    """Renew the lease of an intent while the block runs."""
+    return heartbeat(lambda: intents.renew(store, intent), intent.id, intents.RENEWAL)
+
+
 @contextmanager
-def kept_alive(store: Store, intent: Intent) -> Iterator[None]:
-    """Renew the lease while the block runs."""
+def heartbeat(renew: Callable[[], None], name: str, interval: float) -> Iterator[None]:
+    """Call `renew` every `interval` seconds while the block runs; a failure is only logged."""
     over = threading.Event()
 
-    def renew() -> None:
-        while not over.wait(intents.RENEWAL):
+    def beat() -> None:
+        while not over.wait(interval):
             try:
-                intents.renew(store, intent)
+                renew()
             except (StorageError, OSError) as error:
-                _log.warning("the lease of %s could not be renewed: %s", intent.id, error)
+                _log.warning("the lease of %s could not be renewed: %s", name, error)
 
-    keeper = threading.Thread(target=renew, name=f"lease-{intent.id}", daemon=True)
+    keeper = threading.Thread(target=beat, name=f"lease-{name}", daemon=True)
     keeper.start()
     try:
         yield

@@ -131,9 +131,9 @@ def _once(write: _Write, txn: WriteTxn) -> Commit | _Again | None:
         _open_branch(line, txn.base.state)
         hold(write.conditions, txn)
         plan = write.prepare(txn)
-    except (ClientError, AbsentError):
+    except (ClientError, StorageError, OSError) as error:
         # Refused, or found something gone: that is an answer only if it is about the newest state.
-        if is_newest(txn.base):
+        if _changed_something(error) or is_newest(txn.base):
             raise
         return _renewed(line)
     if plan is None:
@@ -141,10 +141,17 @@ def _once(write: _Write, txn: WriteTxn) -> Commit | _Again | None:
         return None if is_newest(txn.base) else _renewed(line)
     try:
         return _land(write, txn, plan.standing_on(txn))
-    except (HistoryReclaimed, AbsentError):
-        if is_newest(line.base()):
+    except (HistoryReclaimed, StorageError, OSError) as error:
+        if _changed_something(error) or is_newest(line.base()):
             raise
         return _renewed(line)
+
+
+def _changed_something(error: Exception) -> bool:
+    """Whether a failure says more than that something was read, or staged, in vain."""
+    return isinstance(error, StorageError) and (
+        error.effect != "none" or error.kind in ("transient", "precondition")
+    )
 
 
 def _known(write: _Write, txn: WriteTxn) -> Commit | None:

@@ -1,14 +1,15 @@
 """Where the text of a load comes from: paths, file objects, bytes; plain, gzip or zstd.
 
 Owns reading in pieces and splitting into lines. How a file is packed is seen from its first bytes,
-never from its name; memory holds a piece and a line, never the file.
+never from its name; memory holds a piece and a line, never the file. Nothing is unpacked behind a
+line that is too long: a small packed file may hold any amount of it.
 """
 
 import gzip
 import io
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -38,32 +39,64 @@ def lines_of_block(block: bytes, longest: int) -> Iterator[bytes]:
 def blocks_of(source: Source, longest: int, size: int = 4 << 20) -> Iterator[bytes]:
     r"""The lines of a source, many at a time, as they stand there but for the end of the last.
 
-    Of a line that is too long only its beginning is sure to be there.
+    Of a line that is too long only its beginning is sure to be there. In a packed source it is the
+    last line: the rest is not unpacked.
 
     >>> list(blocks_of(b"a\nb\n\nc", 100)), list(blocks_of(b"a\n\n", 100))
     ([b'a\nb\n\nc'], [b'a\n'])
     """
-    with _opened(source) as file:
-        yield from cut_blocks(_pieces(file, _name(source)), longest, size)
+    with _opened(source) as file, _reported(_name(source)):
+        raw = io.BufferedReader(_Raw(file), _PIECE)
+        packing = packing_of(raw.peek(4))
+        pieces = _pieces(_unpacked(raw, packing))
+        yield from cut_blocks(pieces, longest, size, ends_when_too_long=packing is not None)
 
 
-def cut_blocks(pieces: Iterator[bytes], longest: int, size: int = 4 << 20) -> Iterator[bytes]:
-    """Pieces of a text put together, and cut where lines end."""
-    rest, held = [], 0
+def cut_blocks(
+    pieces: Iterator[bytes], longest: int, size: int = 4 << 20, *, ends_when_too_long: bool = False
+) -> Iterator[bytes]:
+    """Pieces of a text put together, and cut where lines end.
+
+    A line that is too long is a block of its own, given out as soon as that is known; the rest of
+    it is skipped, or with `ends_when_too_long` not even asked for.
+    """
+    held: list[bytes] = []
+    total = begun = 0  # bytes that are held, and those of them behind the last end of a line
     for piece in pieces:
-        rest.append(piece)
-        held += len(piece)
-        if held < size:
-            continue
-        text = b"".join(rest)
-        whole, ended, begun = text.rpartition(b"\n")
-        if ended:
-            yield whole
-        rest = [begun[: longest + 1]]  # what is behind the limit is not kept: it is refused anyway
-        held = len(rest[0])
-    text = b"".join(rest)
+        held.append(piece)
+        total += len(piece)
+        ended = piece.rfind(b"\n")
+        begun = begun + len(piece) if ended < 0 else len(piece) - ended - 1
+        if begun > longest:
+            yield from _cut_at(held, total - begun, longest)
+            rest = b"" if ends_when_too_long else _behind_line(pieces)
+            held, total, begun = [rest], len(rest), len(rest) - (rest.rfind(b"\n") + 1)
+            if ends_when_too_long:
+                break
+        elif total >= size and total > begun:
+            text = b"".join(held)
+            yield text[: total - begun - 1]
+            held, total = [text[total - begun :]], begun
+    text = b"".join(held)
     if text:
         yield text.removesuffix(b"\n")
+
+
+def _cut_at(held: Sequence[bytes], whole: int, longest: int) -> Iterator[bytes]:
+    """The whole lines of a text, if any, then the beginning of a line that is too long."""
+    text = b"".join(held)
+    if whole:
+        yield text[: whole - 1]
+    yield text[whole : whole + longest + 1]
+
+
+def _behind_line(pieces: Iterator[bytes]) -> bytes:
+    """Skip to the end of a line, piece by piece; gives the rest of the piece in which it is."""
+    for piece in pieces:
+        _, ended, rest = piece.partition(b"\n")
+        if ended:
+            return rest
+    return b""
 
 
 @contextmanager
@@ -82,26 +115,35 @@ def _opened(source: Source) -> Iterator[IO[Any]]:
         yield source
 
 
-def _pieces(file: IO[Any], name: str) -> Iterator[bytes]:
+@contextmanager
+def _reported(name: str) -> Iterator[None]:
+    """Say of a source that cannot be read which one it is."""
     try:
-        raw = _Raw(file)
-        unpacked = _unpacked(raw)
-        while piece := unpacked.read(_PIECE):
-            yield bytes(piece)
+        yield
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read {name}: {error}", reason="unreadable") from error
 
 
-def _unpacked(raw: "_Raw") -> Any:
-    buffered = io.BufferedReader(raw, _PIECE)
-    start = buffered.peek(4)[:4]
+def _pieces(unpacked: Any) -> Iterator[bytes]:
+    while piece := unpacked.read(_PIECE):
+        yield bytes(piece)
+
+
+def packing_of(start: bytes) -> str | None:
+    """How a file that begins so is packed: gzip, zstd, or not at all."""
     if start.startswith(_GZIP):
-        return gzip.GzipFile(fileobj=buffered)
-    if start == _ZSTD:
+        return "gzip"
+    return "zstd" if start.startswith(_ZSTD) else None
+
+
+def _unpacked(raw: "io.BufferedReader[_Raw]", packing: str | None) -> Any:
+    if packing == "gzip":
+        return gzip.GzipFile(fileobj=raw)
+    if packing == "zstd":
         import pyarrow as pa
 
-        return pa.CompressedInputStream(pa.PythonFile(buffered, "r"), "zstd")
-    return buffered
+        return pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd")
+    return raw
 
 
 class _Raw(io.RawIOBase):

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from omnigraph.errors import StorageError
-from omnigraph.history.retention.hands import Hands, Here, Told, Version
+from omnigraph.history.retention.hands import Check, Hands, Here, Told, Version
 from omnigraph.history.retention.sweep import ranks, remove
 from omnigraph.storage.failures import AbsentError
 from omnigraph.storage.objects import Found
@@ -25,7 +25,7 @@ from .place import Place, place_of
 LARGE = 100_000  # files from which on executors are worth their start
 _VERSIONS = 64  # of tables, read by one job
 _NAMES = 512  # removed by one job
-_ROUND = 64  # jobs after which the driver hears of them, and renews its claim
+_ROUND = 64  # jobs between two looks of the driver at its claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,12 @@ class SparkHands:
         parts = run_jobs(self.spark, work, list(_cut(sorted(versions), _VERSIONS)), short=True)
         return dict(pair for some in parts for pair in some)
 
-    def remove(self, store: Store, names: Sequence[str], told: Told) -> None:
+    def remove(self, store: Store, names: Sequence[str], told: Told, check_claim: Check) -> None:
         """Remove files, all of one rank before those of the next."""
         work = partial(_remove, place_of(store, {}))
         for rank in ranks(names):
             for some in _cut(list(_cut(rank, _NAMES)), _ROUND):
+                check_claim()
                 for done in run_jobs(self.spark, work, some, short=True):
                     for name, error in done:
                         told(name, error)
@@ -89,9 +90,9 @@ class PickedHands:
         """What versions consist of."""
         return self._hands.read_versions(store, versions)
 
-    def remove(self, store: Store, names: Sequence[str], told: Told) -> None:
+    def remove(self, store: Store, names: Sequence[str], told: Told, check_claim: Check) -> None:
         """Remove files in the order of their ranks."""
-        self._hands.remove(store, names, told)
+        self._hands.remove(store, names, told, check_claim)
 
 
 def hands_for(engine: Engine, spark: Any) -> Hands:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from omnigraph.errors import OmnigraphError, ResourceLimitExceeded
+from omnigraph.ingest.files import packing_of
 from omnigraph.storage.store import Store
 
-from .sources import Input, is_packed, open_input
+from .sources import Input, open_input
 
 _SAMPLE = 1 << 18  # bytes of a text that are looked at
 _FILES = 16  # files that are looked at
@@ -50,7 +51,7 @@ def _rows(one: Input) -> int:
 
             return int(pq.read_metadata(file).num_rows)
         text = file.read(_SAMPLE)
-        if text and not is_packed(text):
+        if text and packing_of(text) is None:
             return one.size * (text.count(b"\n") or 1) // len(text)
     return 0
 

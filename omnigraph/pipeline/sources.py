@@ -14,7 +14,7 @@ from typing import IO, Any, Literal
 import pyarrow as pa
 
 from omnigraph.errors import InputError
-from omnigraph.ingest.files import blocks_of, cut_blocks
+from omnigraph.ingest.files import blocks_of, cut_blocks, packing_of
 from omnigraph.ingest.frames import take_table, type_named
 from omnigraph.ingest.intake import Intake
 from omnigraph.ingest.ndjson import read_blocks
@@ -33,6 +33,7 @@ _SUFFIXES: dict[str, Form] = {
     ".csv": "csv",
 }
 _BLOCK = 4 << 20  # bytes that are read at once
+_LOOK = 1 << 16  # bytes in which the end of a line is looked for
 _PACKED = (".gz", ".zst")
 _PATTERN = frozenset("*?[")
 
@@ -186,14 +187,9 @@ def _spans(one: Input, size: int) -> list[tuple[int, int | None]]:
     return [(at, min(at + size, one.size)) for at in range(0, one.size, size)]
 
 
-def is_packed(start: bytes) -> bool:
-    """Whether a file that begins so is packed."""
-    return bytes(start).startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd"))
-
-
 def _begins_packed(one: Input) -> bool:
     with open_input(one) as file:
-        return is_packed(file.read(4))
+        return packing_of(bytes(file.read(4))) is not None
 
 
 def _row_groups(one: Input, size: int) -> list[tuple[int, int | None]]:
@@ -247,16 +243,26 @@ def blocks_of_piece(piece: Piece, longest: int) -> Iterator[bytes]:
 
 
 def _texts_of(file: IO[bytes], start: int, end: int) -> Iterator[bytes]:
-    """The bytes of all lines that begin in a part of a file."""
+    """The bytes of all lines that begin in a part of a file, in parts of bounded size."""
     if start:
         file.seek(start - 1)
-        start += len(file.readline()) - 1
+        start += sum(map(len, _rest_of_line(file))) - 1
+        file.seek(start)
     last = b"\n"
     while start < end and (last := file.read(min(_BLOCK, end - start))):
         start += len(last)
         yield last
     if not last.endswith(b"\n"):
-        yield file.readline()
+        yield from _rest_of_line(file)
+
+
+def _rest_of_line(file: IO[bytes]) -> Iterator[bytes]:
+    # Not `readline`: files of an object store do not have it, and it knows no limit.
+    while part := file.read(_LOOK):
+        line, ended, _ = part.partition(b"\n")
+        yield line + ended
+        if ended:
+            return
 
 
 def tables_of_piece(piece: Piece) -> Iterator[pa.Table]:

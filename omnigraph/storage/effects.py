@@ -119,6 +119,11 @@ class Effects:
         self._places.add(name)
         return name
 
+    @property
+    def publishes(self) -> int:
+        """How many swaps were done: whether this grew tells what a failed call may have done."""
+        return self._counted["publish"]
+
     def counts(self) -> Counter[str]:
         """How many effects of each kind were done."""
         with self._lock:

@@ -84,7 +84,7 @@ def storage_failure(
     if isinstance(error, StorageError):
         return error
     kind = _kind(error, kinds or {})
-    return StorageError(kind=kind, reason=_reason(error), effect=effect)
+    return StorageError(kind=kind, reason=failure_reason(error), effect=effect)
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def unpanicked(effect: Effect = "none") -> Iterator[None]:
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # Rust's; it can be imported from nowhere
             raise
-        reason = f"what is stored cannot be understood: {_reason(error)}"
+        reason = f"what is stored cannot be understood: {failure_reason(error)}"
         raise DamagedError(reason, effect=effect) from error
 
 
@@ -159,7 +159,8 @@ def _lost_swap(error: BaseException) -> bool:
     return lance is not None and isinstance(error, lance.CommitConflictError)
 
 
-def _reason(error: BaseException) -> str:
+def failure_reason(error: BaseException) -> str:
+    """What an exception says, on one line, without secrets."""
     # Behind the first line stand dumps of requests; a store's answer (XML) may repeat a key id.
     line = str(error).partition("\n")[0].partition("<")[0].strip(" :")
     text = redact_text(line) or type(error).__name__

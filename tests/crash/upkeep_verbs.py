@@ -76,11 +76,11 @@ def _optimize(store: Store) -> object:
 @contextmanager
 def _abandoned() -> Iterator[None]:
     """Whoever claimed the cleanup is taken for gone."""
-    before, claim.ABANDONED = claim.ABANDONED, timedelta(seconds=-10)
+    before, claim.LEASE = claim.LEASE, timedelta(seconds=-10)
     try:
         yield
     finally:
-        claim.ABANDONED = before
+        claim.LEASE = before
 
 
 def _cleaned(store: Store) -> None:

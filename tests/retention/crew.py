@@ -26,6 +26,7 @@ from omnigraph.history.retention import claim, trim
 from omnigraph.history.retention.collect import cleanup
 from omnigraph.history.retention.policy import Policy
 from omnigraph.history.snapshot import snapshot
+from omnigraph.history.state import State
 from omnigraph.history.tags import create_tag, delete_tag, list_tags, open_tag
 from omnigraph.storage.effects import Effects, Fault
 from omnigraph.storage.store import Store, open_store
@@ -69,10 +70,10 @@ def work(root: str, parts: Sequence[Part], place: str) -> None:
     if clock is None:
         # Short leases: what a killed process left is settled within seconds.
         intents.LEASE, intents.RENEWAL = LEASE, 0.5
-        claim.ABANDONED = timedelta(seconds=2)
+        claim.LEASE = timedelta(seconds=2)
         _work(root, parts, place)
         return
-    intents.LEASE = claim.ABANDONED = 4 * SECOND
+    intents.LEASE = claim.LEASE = 4 * SECOND
     vars(trim).update(GRACE=8 * SECOND, EVERY=16)
     with by(clock, parts[0].seed):
         Pulse(clock, place).start()
@@ -154,6 +155,19 @@ def _one(store: Store, chance: random.Random, notes: Diary, name: str) -> None:
             made = write(line, append({name: 1}), TABLES[: chance.randrange(1, 4)])
     if made is not None and name:
         notes.note("wrote", line.ulid, name)
+
+
+def retained_commits(store: Store, state: State) -> list[Commit]:
+    """The commits of a branch that a cleanup must keep, by count.
+
+    What is older than the point at which a branch left another may have been removed before that.
+    """
+    found: list[Commit] = []
+    for one in Log(store, state).first_parents(state.head.commit_id):
+        found.append(one)
+        if len(found) == KEEP or one.id == state.head.fork:
+            break
+    return found
 
 
 def _branch(store: Store, chance: random.Random, notes: Diary) -> None:

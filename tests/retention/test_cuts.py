@@ -101,7 +101,7 @@ def judge(root: str, expected: Shown, handle: Line, monkeypatch: pytest.MonkeyPa
     made = write(handle, append({"next": 0}))
     assert made is not None
     with monkeypatch.context() as patch:
-        patch.setattr(claim, "ABANDONED", timedelta(seconds=-10))
+        patch.setattr(claim, "LEASE", timedelta(seconds=-10))
         store = open_store(root, durability="os")
         assert not cleanup(store, POLICY).failed
     assert store.objects.list("__gc") == []

@@ -29,7 +29,7 @@ from omnigraph.history.retention import claim
 from omnigraph.history.retention.collect import cleanup, preview
 from omnigraph.history.tags import list_tags, open_tag
 from omnigraph.storage.store import Store, open_store
-from tests.retention.crew import KEEP, POLICY, Part, work
+from tests.retention.crew import POLICY, Part, retained_commits, work
 from tests.retention.ticks import SharedClock, by, clock_at, has_seen
 from tests.rig.invariants import check_invariants
 from tests.rig.writes import TABLES, append, init_small, read_branch, read_rows, write
@@ -37,6 +37,7 @@ from tests.rig.writes import TABLES, append, init_small, read_branch, read_rows,
 _SPAWN = multiprocessing.get_context("spawn")
 Team = Sequence[Part]
 WRITES = 4  # that make a tick
+CLEANUPS = 5  # that finish beside kills
 IDLE = 0.5  # seconds of the machine without a word: all wait for time to pass
 SECONDS = float(os.environ.get("OMNIGRAPH_LIVE_SECONDS", "600"))
 
@@ -89,8 +90,8 @@ def _until_written(root: str, crew: dict[Process, Team], place: Path, again: int
                 crew[begin(root, after, place)] = after
 
 
-def _has_cleaned(place: Path) -> bool:
-    return any("cleaned" in one.read_text() for one in place.glob("diary-*"))
+def _has_cleaned(place: Path, times: int = 1) -> bool:
+    return sum(one.read_text().count("cleaned ") for one in place.glob("diary-*")) >= times
 
 
 def _for_a_while(root: str, crew: dict[Process, Team], place: Path, plan: Plan) -> None:
@@ -109,7 +110,7 @@ def _by_ticks(root: str, crew: dict[Process, Team], place: Path, plan: Plan) -> 
     kills = [jobs[n % len(jobs)] for n in range(plan.kills)]
     due = sorted(chance.sample(range(2, plan.ticks - 1), plan.kills))
     worked = 0
-    while worked < plan.ticks or not _has_cleaned(place):
+    while worked < plan.ticks or not _has_cleaned(place, CLEANUPS):
         worked += _has_worked(place, clock, (worked + 1) * WRITES)
         _await(lambda: has_seen(place, [one.pid or 0 for one in crew], clock.tick), crew)
         clock.advance_once()
@@ -159,7 +160,7 @@ def judge(place: Path, told: list[list[str]], patch: pytest.MonkeyPatch) -> None
     """Nothing that was promised is missing, and when all is quiet nothing is left over."""
     assert [one for one in told if one[0] == "FAILED"] == []
     patch.setattr(intents, "LEASE", timedelta(seconds=-1000))
-    patch.setattr(claim, "ABANDONED", timedelta(seconds=-1000))
+    patch.setattr(claim, "LEASE", timedelta(seconds=-1000))
     store = open_store(str(place / "g"), durability="os")
     recover(store)
     for _ in range(2):
@@ -171,7 +172,7 @@ def judge(place: Path, told: list[list[str]], patch: pytest.MonkeyPatch) -> None
             assert facts[1] in rows[facts[0]], f"an acknowledged write is lost: {facts}"
     read_retained(store, lines.values())
     assert preview(store, POLICY).datasets == ()
-    assert store.objects.list("__gc") == []
+    assert [one.name for top in ("__gc", "__recovery") for one in store.objects.list(top)] == []
     check_invariants(place / "g")
     # Edges of these tests have no nodes; everything else must be as it should be.
     wrong = [one for one in check_graph(store).findings if one.kind != "endpoint"]
@@ -181,9 +182,7 @@ def judge(place: Path, told: list[list[str]], patch: pytest.MonkeyPatch) -> None
 def read_retained(store: Store, lines: Iterable[Line]) -> None:
     """Everything that a cleanup promises to keep can be read."""
     for line in lines:
-        state = line.refresh().state
-        commits = list(Log(store, state).first_parents(state.head.commit_id))
-        for one in commits[:KEEP]:
+        for one in retained_commits(store, line.refresh().state):
             read_branch(line, one.id)
     for tag in list_tags(store):
         for entry in open_tag(store, tag.name).tables.values():
@@ -247,7 +246,8 @@ def _some_ticks(place: Path, patch: pytest.MonkeyPatch, teams: list[Team], plan:
         told = play(place, teams, plan)
         judge(place, told, patch)
     assert counted(told, "wrote") >= plan.ticks * WRITES
-    assert min(counted(told, one) for one in ("cleaned", "optimized", "read")) > 0
+    assert counted(told, "cleaned") >= CLEANUPS
+    assert min(counted(told, one) for one in ("optimized", "read")) > 0
     assert max(gaps(place)) <= 100
 
 

@@ -48,7 +48,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _no_courtesy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claim, "ABANDONED", timedelta(seconds=-1000))
+    monkeypatch.setattr(claim, "LEASE", timedelta(seconds=-1000))
 
 
 def elsewhere(root: Path) -> Store:

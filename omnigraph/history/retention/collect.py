@@ -57,7 +57,6 @@ class _Run:
         else:
             self.failures.append(name)
             self.errors[row_key(name, self.marking.keys)] = f"{name}: {error}"
-        self.claim.keep()
 
 
 @reported("none")
@@ -227,7 +226,7 @@ def _look(run: _Run, listed: list[str]) -> list[str]:
     mark_heads(marking)
     protected = mark_intents(marking)
     mark_heads(marking)
-    run.claim.keep()
+    run.claim.check()
     return still_condemned(listed, marking, protected)
 
 
@@ -258,7 +257,7 @@ def _sweep(run: _Run, names: list[str]) -> None:
         run.told(name, error)
         run.progress(min(len(run.removed), total), total)
 
-    run.hands.remove(run.store, in_order(names), told)
+    run.hands.remove(run.store, in_order(names), told, run.claim.check)
 
 
 def _trim(run: _Run, survey: Survey, policy: Policy) -> None:
@@ -269,6 +268,6 @@ def _trim(run: _Run, survey: Survey, policy: Policy) -> None:
             # Strictly one after another: a version that stays must not outlive what is above it.
             if place_of(name) not in stuck:
                 errors = len(run.failures)
-                remove(run.store, [name], run.told)
+                remove(run.store, [name], run.told, run.claim.check)
                 stuck |= {place_of(name)} if len(run.failures) > errors else set()
-    remove(run.store, lower_numbers(run.store), run.told)
+    remove(run.store, lower_numbers(run.store), run.told, run.claim.check)

@@ -15,6 +15,7 @@ from .sweep import remove
 
 Version = tuple[str, int]  # of a table: location and Lance version
 Told = Callable[[str, str | None], None]
+Check = Callable[[], None]
 
 
 class Hands(Protocol):
@@ -34,8 +35,11 @@ class Hands(Protocol):
     def read_versions(self, store: Store, versions: Sequence[Version]) -> dict[Version, Files]:
         """What versions consist of; one that cannot be read is left out."""
 
-    def remove(self, store: Store, names: Sequence[str], told: Told) -> None:
-        """Remove files in the order of their ranks; `told` hears of each, once."""
+    def remove(self, store: Store, names: Sequence[str], told: Told, check_claim: Check) -> None:
+        """Remove files in the order of their ranks; `told` hears of each, once.
+
+        `check_claim` is called before files are removed, and raises when the run must end.
+        """
 
 
 class Here:
@@ -53,6 +57,6 @@ class Here:
         del store, versions
         return {}
 
-    def remove(self, store: Store, names: Sequence[str], told: Told) -> None:
+    def remove(self, store: Store, names: Sequence[str], told: Told, check_claim: Check) -> None:
         """Remove files in the order of their ranks."""
-        remove(store, names, told)
+        remove(store, names, told, check_claim)

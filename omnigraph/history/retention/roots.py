@@ -75,9 +75,21 @@ class Marking:
         """A table version; one that is needed and not readable stops the run."""
         key = (entry.location, entry.lance_version)
         self.keys.setdefault(entry.location, entry.key)
+        if key not in self.versions and needed is None and self.born(entry) is None:
+            return  # an earlier cleanup took it
+        try:
+            self._read_whole(entry, needed)
+        except Conflict:
+            # Another collector may have removed it since the survey; that is no damage.
+            if needed is None and not self.store.has(*key):
+                return
+            raise
+        self.tables.add(entry.location)
+        self.live.add_version(*key, self.versions[key])
+
+    def _read_whole(self, entry: TableEntry, needed: str | None) -> None:
+        key = (entry.location, entry.lance_version)
         if key not in self.versions:
-            if needed is None and self.born(entry) is None:
-                return  # an earlier cleanup took it
             try:
                 self.versions[key] = self.read(self.store, *key)
             except (AbsentError, StorageError, OSError, ValueError) as error:
@@ -85,8 +97,6 @@ class Marking:
         if key not in self.whole:
             self._check_whole(entry, needed)
             self.whole.add(key)
-        self.tables.add(entry.location)
-        self.live.add_version(*key, self.versions[key])
 
     def born(self, entry: TableEntry) -> datetime | None:
         """The store time of a table version; None when it is gone."""

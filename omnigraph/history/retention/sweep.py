@@ -41,10 +41,19 @@ def ranks(names: Iterable[str]) -> Iterator[list[str]]:
         yield list(group)
 
 
-def remove(store: Store, names: Sequence[str], told: Callable[[str, str | None], None]) -> None:
-    """Remove files rank by rank; `told` hears of each, with the error if it could not go."""
+def remove(
+    store: Store,
+    names: Sequence[str],
+    told: Callable[[str, str | None], None],
+    check_claim: Callable[[], None] = lambda: None,
+) -> None:
+    """Remove files rank by rank; `told` hears of each, with the error if it could not go.
+
+    `check_claim` is called before each removal, and raises when this run must end.
+    """
 
     def one(name: str) -> None:
+        check_claim()
         try:
             store.objects.remove(name)
         except (StorageError, OSError) as error:

@@ -1,0 +1,86 @@
+"""Optimize beside a schema apply that moves, drops or replaces the tables it works on."""
+
+from collections.abc import Callable
+
+import pytest
+
+from omnigraph.engine.optimize import Optimized
+from omnigraph.graph import Graph
+from omnigraph.storage import fold
+from omnigraph.testing import graph as new_graph
+from tests.schema_apply.test_races import before_effect, elsewhere
+
+SCHEMA = """
+node P { k: String @key  n: I64? @index  m: I64? }
+node Q { k: String @key  v: I64? @index }
+"""
+MOVED = SCHEMA.replace("  m: I64?", "")
+DROPPED = SCHEMA.replace("node Q { k: String @key  v: I64? @index }", "")
+QUICK = (1, 7, 11, 14)
+
+
+def effects(last: int) -> list[object]:
+    """The effects of an optimize of these two tables, and of the commit that follows it."""
+    every = range(1, last + 1)
+    return [one if one in QUICK else pytest.param(one, marks=pytest.mark.full) for one in every]
+
+
+EFFECTS = effects(15)
+# From the twelfth on it holds the queue of writers of this process, which a cleanup needs too.
+UNQUEUED = effects(11)
+
+
+@pytest.fixture(autouse=True)
+def unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave small fragments for optimize to compact."""
+    monkeypatch.setattr(fold, "FEWEST", 1 << 20)
+
+
+def fill(graph: Graph) -> None:
+    for n in range(3):
+        graph.load({"P": [{"k": f"k{n}", "n": n, "m": n}], "Q": [{"k": f"k{n}"}]}, mode="append")
+
+
+def optimize_beside(number: int, meanwhile: Callable[[Graph], object]) -> tuple[Optimized, Graph]:
+    """Run optimize; another handle acts before its effect of that number."""
+    with new_graph(SCHEMA) as graph:
+        fill(graph)
+        other = elsewhere(graph)
+        with before_effect(graph, number, lambda: meanwhile(other)):
+            done = graph.optimize()
+        graph.refresh()
+        assert len(graph.nodes("P").result()) == 3
+        return done, graph
+
+
+def drop_column(graph: Graph) -> None:
+    graph.apply_schema(MOVED, allow_data_loss=True)
+
+
+def drop_type(graph: Graph) -> None:
+    graph.apply_schema(DROPPED, allow_data_loss=True)
+
+
+def drop_and_clean(graph: Graph) -> None:
+    """Remove every version that optimize may still be reading, as a cleanup without grace does."""
+    drop_type(graph)
+    graph.cleanup(keep=1, grace=0, purge_dropped=True, confirm=True)
+
+
+@pytest.mark.parametrize("number", EFFECTS)
+def test_a_table_that_moved_is_reported_where_it_is_now(number: int) -> None:
+    done, _ = optimize_beside(number, drop_column)
+    assert {one.type_key for one in done.datasets} == {"node:P", "node:Q"}
+    assert not done.damaged
+
+
+@pytest.mark.parametrize("number", EFFECTS)
+def test_a_type_that_was_dropped_meanwhile_is_left_alone(number: int) -> None:
+    done, _ = optimize_beside(number, drop_type)
+    assert not done.damaged
+
+
+@pytest.mark.parametrize("number", UNQUEUED)
+def test_versions_that_a_cleanup_took_meanwhile_are_not_damage(number: int) -> None:
+    done, _ = optimize_beside(number, drop_and_clean)
+    assert not done.damaged
