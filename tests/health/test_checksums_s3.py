@@ -15,7 +15,7 @@ SCHEMA = "node P { name: String @key  n: I32?  raw: Blob? }\nedge E: P -> P"
 def graph(s3: S3) -> Graph:
     """A graph with data, blobs, deletions of several writes, and a compacted tail."""
     graph = omnigraph.init(s3.url, SCHEMA)
-    graph.insert("P", *[{"name": f"p{n}", "n": n, "raw": b"x" * 100_000} for n in range(3)])
+    graph.insert("P", *[{"name": f"p{n}", "n": n, "raw": bytes([n]) * 100_000} for n in range(3)])
     for n in range(2):
         graph.update("P", where=f'name = "p{n}"', set={"n": 10 + n})
     graph.delete("P", where='name = "p2"')
