@@ -59,21 +59,40 @@ class Inspecting(Writing):
         self._open()
         return read_status(self._store, self.branch_name, self._line.refresh())
 
-    def repair(self, *, confirm: bool = False, force: bool = False) -> "Repair":
+    def repair(
+        self,
+        *,
+        confirm: bool = False,
+        force: bool = False,
+        restore: str | None = None,
+        name: str | None = None,
+        tag: bool = False,
+        drop: str | None = None,
+    ) -> "Repair":
         """Tell what other programs committed to the tables of the graph, and what is damaged.
 
         What they did is in no branch. With `force` and `confirm` rows that they appended are taken
         over by an ordinary commit, if they obey all rules of the schema. Everything else is
         refused; nothing is ever adopted silently.
+
+        With `confirm`, branches and tags whose ref objects are lost or damaged get their names
+        back. `restore` is the ULID of one whose name is not known, or is taken: it becomes the
+        branch `name`, or with `tag` the tag. `drop` is the ULID of one to delete instead, or a name
+        that leads to nothing. `restore` and `drop` leave all others alone.
         """
         from omnigraph.health.repair import repair_graph
+        from omnigraph.health.restore_names import NameChoice
 
         self._open()
         if confirm:
             self._writable("a repair")
         with operation("repair", self.branch_name) as event:
-            done = repair_graph(self._store, self._line, confirm=confirm, force=force)
+            choice = NameChoice(restore, name, tag, drop)
+            done = repair_graph(
+                self._store, self._line, confirm=confirm, force=force, choice=choice
+            )
             event.rows_told("table_repaired", (one.to_json() for one in done.datasets))
+            event.rows_told("name_repaired", (one.to_json() for one in done.names))
             event.facts["drift_tables"] = sum(one.action != "no_op" for one in done.datasets)
         if done.commit_id is not None:
             self.refresh()

@@ -67,7 +67,9 @@ def _names(store: Store, found: list[Finding]) -> list[Ref]:
                 ref = refs.read_ref(store, name, number, place) if number % 2 else None
             except StorageError as error:
                 where = layout.ref_name(name, number, place)
-                found.append(Finding("ref", error.message, branch=name, name=where, hint=RESTORE))
+                at = label(Ref(name, "", place=place))
+                hint = error.hint or RESTORE
+                found.append(Finding("ref", error.message, branch=at, name=where, hint=hint))
                 continue
             every += [ref] if ref is not None else []
     return every

@@ -1,4 +1,4 @@
-"""Repair: tells what foreign tools committed to tables; takes appended rows over if asked twice.
+"""Repair: lost names are restored; foreign commits reported, appended rows adopted if asked twice.
 
 Never publishes a HEAD. Rows that were appended there go through the same rules as a load and become
 an ordinary commit on top of what the branch shows; that commit names the version of HEAD it took
@@ -43,8 +43,10 @@ from .drift import (
 )
 from .finding import Finding
 from .heads import read_heads
+from .restore_names import NameChoice, NameRepair, repair_names
 
 ACTOR = "omnigraph:repair:force"
+NAMES_ACTOR = "omnigraph:repair"
 _REFUSED = "breaks_rules"
 _HURT = "files of the branch are missing or damaged: restore them first"
 Action = Literal["no_op", "no_effect", "preview", "refused", "forced"]
@@ -93,6 +95,7 @@ class Repair:
     commit_id: str | None = None
     damage: tuple[Finding, ...] = ()
     readable: Mapping[str, str | None] | None = None
+    names: tuple[NameRepair, ...] = ()
 
     def __repr__(self) -> str:
         found = [one for one in self.datasets if one.classification != "no_drift"]
@@ -105,6 +108,11 @@ class Repair:
         """The tables for which what was asked was not done."""
         return tuple(one for one in self.datasets if one.action == "refused")
 
+    @property
+    def refused_names(self) -> tuple[NameRepair, ...]:
+        """The branches and tags whose names were not restored although that was asked."""
+        return tuple(one for one in self.names if one.action == "refused")
+
     def to_json(self) -> dict[str, Any]:
         """The report as plain data."""
         return {
@@ -112,23 +120,31 @@ class Repair:
             "datasets": [one.to_json() for one in self.datasets],
             "manifest_version": self.manifest_version,
             "graph_commit_id": self.commit_id,
+            "names": [one.to_json() for one in self.names],
             "damage": [one.to_json() for one in self.damage],
             "newest_readable": dict(self.readable or {}),
         }
 
 
 def repair_graph(
-    store: Store, line: Line | None, *, confirm: bool = False, force: bool = False
+    store: Store,
+    line: Line | None,
+    *,
+    confirm: bool = False,
+    force: bool = False,
+    choice: NameChoice | None = None,
 ) -> Repair:
     """Tell what foreign tools did; with `force` and `confirm`, take appended rows over.
 
-    Without a `line`, when the branch cannot be opened, only damage is told.
+    With `confirm`, names that were lost are restored, and `choice` is carried out. Without a
+    `line`, when the branch cannot be opened, rows are left alone.
     """
     if force and not confirm:
         raise UsageError(reason="force needs confirm: look at the preview first")
+    named = repair_names(store, choice or NameChoice(), confirm=confirm, actor=NAMES_ACTOR)
     seen = check_graph(store, quick=True)
     if line is None:
-        return Repair(not confirm, (), damage=seen.damage, readable=seen.readable)
+        return Repair(not confirm, (), damage=seen.damage, readable=seen.readable, names=named)
     found = list(_found(line, store))
     hurt = any(one.severity == "error" and one.branch == line.name for one in seen.damage)
     if hurt:
@@ -147,6 +163,7 @@ def repair_graph(
         commit.id if commit is not None else None,
         seen.damage,
         seen.readable,
+        named,
     )
 
 
