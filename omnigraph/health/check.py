@@ -28,6 +28,7 @@ from .drift import read_drift, rebased_versions, seen_versions
 from .finding import Checkup, Finding
 from .heads import RESTORE, Head, read_again, read_heads
 from .indexes import check_indexes
+from .lost_versions import check_lost_versions, find_lost_versions
 from .names import check_unnamed, unnamed_heads, unnamed_manifests
 from .operations import check_operations
 from .past import Past, check_gone, check_schema, check_versions, newest_readable, read_past
@@ -110,6 +111,7 @@ def check_graph(
     named = [past for one in heads if (past := _settled(run, one)) is not None]
     pasts = [*named, *(_past(run, read_past(store, one)) for one in unnamed_heads(unnamed))]
     run.add(_lost(run, pasts))
+    run.add(check_lost_versions(find_lost_versions(store, pasts)))
     run.add(_drift(run, pasts))
     readable = {one.head.label: newest_readable(store, one, run.whole) for one in pasts}
     lost = {one.branch: None for one in early if one.branch is not None}

@@ -243,9 +243,16 @@ class _Run:
         self._record("drop_name", one.name, None)
 
     def _record(self, operation: str, branch: str, commit_id: str | None) -> None:
-        event, now = ids.new_ulid(), ids.now_micros()
-        outcome = Outcome(event, "repaired", operation, branch, self.actor, commit_id, now)
-        self.store.objects.create_json(f"{layout.AUDIT}/{event}.json", outcome.to_json())
+        record_repair_event(self.store, operation, branch, commit_id, self.actor)
+
+
+def record_repair_event(
+    store: Store, operation: str, branch: str, commit_id: str | None, actor: str | None
+) -> None:
+    """Write the audit object of a repair that has no commit of its own."""
+    event, now = ids.new_ulid(), ids.now_micros()
+    outcome = Outcome(event, "repaired", operation, branch, actor, commit_id, now)
+    store.objects.create_json(f"{layout.AUDIT}/{event}.json", outcome.to_json())
 
 
 def _facts(one: Unnamed, kind: RefKind) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def _rows_unreadable(
     lost = [name for name in cells.files_of(cell) if store.objects.read(name) is None]
     if lost:
         message = f"{cell.location} is damaged: {', '.join(lost)} is missing; nothing was changed"
-        return DamagedError(message, kind="not_found", hint="restore the file from a copy")
+        return DamagedError(message, hint="restore the file from a copy")
     return failure if failed else _damaged(cell.location, failure)
 
 

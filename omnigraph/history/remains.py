@@ -24,7 +24,7 @@ def lost_versions(store: Store, ulid: str, detail: str = "", branch: str = "") -
     place = layout.manifest_directory(ulid)
     subject = f"{branch} at {store.root.uri}" if branch else f"the graph at {store.root.uri}"
     message = f"{subject} is damaged: {place}/_versions is missing or empty{detail}"
-    return DamagedError(message, kind="not_found", hint=_HELP)
+    return DamagedError(message, hint=_HELP)
 
 
 def graph_trace(store: Store) -> str | None:
@@ -35,7 +35,7 @@ def graph_trace(store: Store) -> str | None:
     """
     if store.objects.read(layout.CLAIM) is not None or not store.objects.list(layout.SCHEMAS):
         return None
-    for place in (layout.MANIFEST, "_refs", layout.BRANCHES, layout.COMMITS, layout.AUDIT):
+    for place in (layout.MANIFEST, "_refs", layout.BRANCHES, layout.COMMITS):
         for one in store.objects.list(place):
             if place != layout.MANIFEST or _replaced_a_version(one.name):
                 return one.name

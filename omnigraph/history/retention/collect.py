@@ -26,6 +26,7 @@ from .fence import raise_fences
 from .foretell import would_erase
 from .hands import Hands, Here, Version
 from .judge import condemn, orphans, still_condemned, unreferenced
+from .lost import check_versions_present
 from .policy import Policy
 from .protect import Protected, mark_intents
 from .report import Cleanup, row_key, rows_of
@@ -185,6 +186,7 @@ def _spared(report: Cleanup, marking: Marking) -> int:
 def _marked(
     store: Store, policy: Policy, survey: Survey, hands: Hands
 ) -> tuple[Marking, Protected]:
+    check_versions_present(store, survey)
     marking = Marking(store, policy, survey, unnamed=spared_manifests(store, survey))
     if hands.reads_ahead:
         marking.versions |= hands.read_versions(store, _to_be_read(marking))
