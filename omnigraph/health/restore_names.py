@@ -189,7 +189,9 @@ class _Run:
     def _restore(self, one: Unnamed, name: str | None, kind: RefKind | None) -> None:
         if name is None or kind is None or one.opened is None:
             raise InputError(f"{one.directory} needs a name", reason="unknown name")
-        ref = self._next_ref(one, names.check_new(name, kind), kind)
+        # A name that the manifest had before stays valid, whatever new names may be.
+        text = name if name == one.name else names.check_new(name, kind)
+        ref = self._next_ref(one, text, kind)
         check_unlisted(self.store, one.opened.state, one.opened.state.head.commit_id)
         refs.claim(self.store, ref, _facts(one, kind))
         self._check_alone(ref)
