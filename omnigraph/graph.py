@@ -15,7 +15,6 @@ from omnigraph.boundary import Guarded, guarded
 from omnigraph.errors import (
     AlreadyExists,
     BranchNotFound,
-    GraphNotInitialized,
     InputError,
     OmnigraphError,
     SchemaUnsupported,
@@ -30,6 +29,7 @@ from omnigraph.history.plan import Signature
 from omnigraph.history.points import Named, check_point, find_point
 from omnigraph.history.recover import recover_when_due
 from omnigraph.history.refs import Ref, find_ref
+from omnigraph.history.remains import absent_manifest
 from omnigraph.history.rename import rename_branch
 from omnigraph.history.schemas import Contract
 from omnigraph.history.snapshot import Snapshot, of_state
@@ -318,7 +318,7 @@ def open(  # noqa: PLR0913 - all but the first are named
         line = branches.open_line(store, branch)
     except BranchNotFound:
         if not manifest_exists(store):
-            raise GraphNotInitialized(uri=store.root.uri) from None
+            raise absent_manifest(store, MAIN) from None
         raise
     if not read_only:
         recover_when_due(store, interval=0)

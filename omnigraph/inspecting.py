@@ -12,7 +12,7 @@ from omnigraph.writing import Writing
 
 if TYPE_CHECKING:
     from omnigraph.health.finding import Checkup
-    from omnigraph.health.repair import Repair
+    from omnigraph.health.repair_report import Repair
     from omnigraph.health.status import Status
     from omnigraph.history.audit import Outcome
     from omnigraph.history.intent import SetAside
@@ -59,23 +59,51 @@ class Inspecting(Writing):
         self._open()
         return read_status(self._store, self.branch_name, self._line.refresh())
 
-    def repair(self, *, confirm: bool = False, force: bool = False) -> "Repair":
+    def repair(  # noqa: PLR0913 - all are named
+        self,
+        *,
+        confirm: bool = False,
+        force: bool = False,
+        restore: str | None = None,
+        name: str | None = None,
+        tag: bool = False,
+        drop: str | None = None,
+        commit: str | None = None,
+    ) -> "Repair":
         """Tell what other programs committed to the tables of the graph, and what is damaged.
 
         What they did is in no branch. With `force` and `confirm` rows that they appended are taken
         over by an ordinary commit, if they obey all rules of the schema. Everything else is
         refused; nothing is ever adopted silently.
+
+        With `confirm`, branches and tags whose ref objects are lost or damaged get their names
+        back. `restore` is the ULID of one whose name is not known, or is taken: it becomes the
+        branch `name`, or with `tag` the tag. `drop` is the ULID of one to delete instead, or a name
+        that leads to nothing. `restore` and `drop` leave all others alone. Newest versions of
+        manifests that were published and are missing are published again, where that is proved;
+        `commit` is one of which you know that it was acknowledged.
         """
         from omnigraph.health.repair import repair_graph
+        from omnigraph.health.restore_names import NameChoice
 
         self._open()
         if confirm:
             self._writable("a repair")
         with operation("repair", self.branch_name) as event:
-            done = repair_graph(self._store, self._line, confirm=confirm, force=force)
+            choice = NameChoice(restore, name, tag, drop)
+            done = repair_graph(
+                self._store,
+                self._line,
+                confirm=confirm,
+                force=force,
+                choice=choice,
+                accept=commit,
+            )
             event.rows_told("table_repaired", (one.to_json() for one in done.datasets))
+            event.rows_told("name_repaired", (one.to_json() for one in done.names))
+            event.rows_told("version_repaired", (one.to_json() for one in done.versions))
             event.facts["drift_tables"] = sum(one.action != "no_op" for one in done.datasets)
-        if done.commit_id is not None:
+        if done.commit_id is not None or (confirm and done.versions):
             self.refresh()
         return done
 

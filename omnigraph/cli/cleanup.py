@@ -109,6 +109,9 @@ def _notes(done: "Cleanup", how: dict[str, Any]) -> Iterator[str]:
             f"nothing is old enough: {done.spared_bytes:,} bytes were in use within the grace of"
             f" {grace}, and somebody may still read them; --grace 0s spares nothing"
         )
+    for lost in done.unnamed:
+        named = f"{lost['kind'] or 'branch or tag'} {lost['name'] or ''}".strip()
+        yield f"{named} ({lost['manifest']}) lost its ref object, nothing of it goes: run repair"
     if done.held_by:
         shown = ", ".join(done.held_by[:_FEW]) + (", …" if len(done.held_by) > _FEW else "")
         yield f"what these name stays, too: {shown}"

@@ -28,6 +28,8 @@ from .drift import read_drift, rebased_versions, seen_versions
 from .finding import Checkup, Finding
 from .heads import RESTORE, Head, read_again, read_heads
 from .indexes import check_indexes
+from .lost_versions import check_lost_versions, find_lost_versions
+from .names import check_unnamed, unnamed_heads, unnamed_manifests
 from .operations import check_operations
 from .past import Past, check_gone, check_schema, check_versions, newest_readable, read_past
 from .rows import Judge
@@ -100,16 +102,22 @@ def check_graph(
     run = _Run(store, quick, progress or (lambda _: None), whole, executor or Here(), share)
     early: list[Finding] = []
     heads = read_heads(store, early)
-    run.add(iter(early))
+    unnamed = unnamed_manifests(store)
+    lost_names = list(check_unnamed(unnamed))
+    told = {one.name for one in lost_names}  # a damaged ref object whose manifest was found
+    run.add(one for one in early if one.kind != "ref" or one.name not in told)
+    run.add(iter(lost_names))
     run.add(check_operations(store))
-    pasts = [past for one in heads if (past := _settled(run, one)) is not None]
+    named = [past for one in heads if (past := _settled(run, one)) is not None]
+    pasts = [*named, *(_past(run, read_past(store, one)) for one in unnamed_heads(unnamed))]
     run.add(_lost(run, pasts))
+    run.add(check_lost_versions(find_lost_versions(store, pasts)))
     run.add(_drift(run, pasts))
     readable = {one.head.label: newest_readable(store, one, run.whole) for one in pasts}
     lost = {one.branch: None for one in early if one.branch is not None}
     read = {
-        "branches": sum(one.head.ref.place == layout.REFS for one in pasts),
-        "tags": sum(one.head.ref.place != layout.REFS for one in pasts),
+        "branches": sum(one.head.ref.place == layout.REFS for one in named),
+        "tags": sum(one.head.ref.place != layout.REFS for one in named),
         "commits": len(run.commits),
         "files": run.whole.looked_at,
         "verified": len(run.whole.verified),

@@ -10,6 +10,7 @@ from omnigraph.errors import GraphNotInitialized, OmnigraphError, StorageError
 from omnigraph.history import refs
 from omnigraph.history.manifest import Opened, manifest_exists, read_manifest
 from omnigraph.history.refs import Ref
+from omnigraph.history.remains import graph_trace
 from omnigraph.storage import layout
 from omnigraph.storage.head import attached_versions
 from omnigraph.storage.store import Store
@@ -40,7 +41,7 @@ def label(ref: Ref) -> str:
 
 def read_heads(store: Store, found: list[Finding]) -> list[Head]:
     """Everything that has a name; what is wrong is added to `found`."""
-    if not manifest_exists(store) and not store.objects.list(layout.REFS):
+    if not manifest_exists(store) and graph_trace(store) is None:
         raise GraphNotInitialized(f"no graph at {store.root.uri}")
     heads = [_read(store, ref, found) for ref in _names(store, found)]
     return [one for one in heads if one is not None and not one.opened.state.head.closed]
@@ -67,7 +68,9 @@ def _names(store: Store, found: list[Finding]) -> list[Ref]:
                 ref = refs.read_ref(store, name, number, place) if number % 2 else None
             except StorageError as error:
                 where = layout.ref_name(name, number, place)
-                found.append(Finding("ref", error.message, branch=name, name=where, hint=RESTORE))
+                at = label(Ref(name, "", place=place))
+                hint = error.hint or RESTORE
+                found.append(Finding("ref", error.message, branch=at, name=where, hint=hint))
                 continue
             every += [ref] if ref is not None else []
     return every

@@ -1,4 +1,4 @@
-"""Repair: tells what foreign tools committed to tables; takes appended rows over if asked twice.
+"""Repair: lost names are restored; foreign commits reported, appended rows adopted if asked twice.
 
 Never publishes a HEAD. Rows that were appended there go through the same rules as a load and become
 an ordinary commit on top of what the branch shows; that commit names the version of HEAD it took
@@ -8,7 +8,6 @@ them from, so that no row is taken twice, whoever is cut off and wherever.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,94 +40,42 @@ from .drift import (
     rebased_versions,
     seen_versions,
 )
-from .finding import Finding
 from .heads import read_heads
+from .lost_versions import find_lost_versions
+from .past import read_past
+from .repair_report import Action, DatasetRepair, Repair
+from .restore_names import NameChoice, repair_names
+from .restore_versions import VersionRepair, repair_missing_manifests, repair_versions
 
 ACTOR = "omnigraph:repair:force"
+NAMES_ACTOR = "omnigraph:repair"
 _REFUSED = "breaks_rules"
 _HURT = "files of the branch are missing or damaged: restore them first"
-Action = Literal["no_op", "no_effect", "preview", "refused", "forced"]
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetRepair:
-    """One table: what stands at its HEAD, and what was done about it.
-
-    `manifest_version` is the version that the branch shows, `lance_head_version` what plain tools
-    see. `skipped` says what kept it from being done, `error` why it cannot be done at all.
-    """
-
-    type_key: str
-    classification: Classification
-    action: Action
-    operations: tuple[str, ...] = ()
-    manifest_version: int | None = None
-    lance_head_version: int | None = None
-    committed: bool = False
-    skipped: str | None = None
-    error: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The row as plain data."""
-        return {
-            "type_key": self.type_key,
-            "classification": self.classification,
-            "action": self.action,
-            "operations": list(self.operations),
-            "manifest_version": self.manifest_version,
-            "lance_head_version": self.lance_head_version,
-            "committed": self.committed,
-            "skipped": self.skipped,
-            "error": self.error,
-        }
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Repair:
-    """The report of a run: every table, what is damaged, and what can still be read."""
-
-    preview: bool
-    datasets: tuple[DatasetRepair, ...]
-    manifest_version: int | None = None
-    commit_id: str | None = None
-    damage: tuple[Finding, ...] = ()
-    readable: Mapping[str, str | None] | None = None
-
-    def __repr__(self) -> str:
-        found = [one for one in self.datasets if one.classification != "no_drift"]
-        told = ", ".join(f"{one.type_key} {one.classification}" for one in found) or "no drift"
-        lost = f", {len(self.damage)} findings of damage" if self.damage else ""
-        return f"<Repair{' preview' if self.preview else ''}: {told}{lost}>"
-
-    @property
-    def refused(self) -> tuple[DatasetRepair, ...]:
-        """The tables for which what was asked was not done."""
-        return tuple(one for one in self.datasets if one.action == "refused")
-
-    def to_json(self) -> dict[str, Any]:
-        """The report as plain data."""
-        return {
-            "preview": self.preview,
-            "datasets": [one.to_json() for one in self.datasets],
-            "manifest_version": self.manifest_version,
-            "graph_commit_id": self.commit_id,
-            "damage": [one.to_json() for one in self.damage],
-            "newest_readable": dict(self.readable or {}),
-        }
 
 
 def repair_graph(
-    store: Store, line: Line | None, *, confirm: bool = False, force: bool = False
+    store: Store,
+    line: Line | None,
+    *,
+    confirm: bool = False,
+    force: bool = False,
+    choice: NameChoice | None = None,
+    accept: str | None = None,
 ) -> Repair:
     """Tell what foreign tools did; with `force` and `confirm`, take appended rows over.
 
-    Without a `line`, when the branch cannot be opened, only damage is told.
+    With `confirm`, names and manifest versions that were lost are restored, and `choice` is carried
+    out; `accept` is a commit to publish again that the caller knows to be acknowledged. Without a
+    `line`, when the branch cannot be opened, rows are left alone.
     """
     if force and not confirm:
         raise UsageError(reason="force needs confirm: look at the preview first")
+    named = repair_names(store, choice or NameChoice(), confirm=confirm, actor=NAMES_ACTOR)
+    restored = repair_manifests(store, confirm=confirm, accept=accept)
     seen = check_graph(store, quick=True)
+    lost = Repair(not confirm, (), damage=seen.damage, readable=seen.readable, names=named)
     if line is None:
-        return Repair(not confirm, (), damage=seen.damage, readable=seen.readable)
+        return replace(lost, versions=restored)
     found = list(_found(line, store))
     hurt = any(one.severity == "error" and one.branch == line.name for one in seen.damage)
     if hurt:
@@ -147,7 +94,24 @@ def repair_graph(
         commit.id if commit is not None else None,
         seen.damage,
         seen.readable,
+        named,
+        restored,
     )
+
+
+def repair_manifests(
+    store: Store, *, confirm: bool, accept: str | None = None
+) -> tuple[VersionRepair, ...]:
+    """Restore manifest versions that are proved to be lost, where that is possible.
+
+    `accept` is a commit of which the caller knows that it was acknowledged.
+    """
+    missing = repair_missing_manifests(store, confirm=confirm, actor=NAMES_ACTOR)
+    fresh = unremembering(store)
+    pasts = [read_past(fresh, one) for one in read_heads(fresh, [])]
+    lost = find_lost_versions(fresh, pasts)
+    actor = NAMES_ACTOR
+    return missing + repair_versions(fresh, lost, confirm=confirm, actor=actor, accept=accept)
 
 
 @dataclass(frozen=True, slots=True)

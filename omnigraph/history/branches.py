@@ -14,9 +14,11 @@ from omnigraph.errors import (
     BranchBusy,
     BranchNotFound,
     ConcurrentCommit,
+    GraphNotInitialized,
     InputError,
     InternalError,
     NotFound,
+    StorageError,
 )
 from omnigraph.storage import layout
 from omnigraph.storage.cell import UnsyncedError
@@ -26,6 +28,7 @@ from omnigraph.storage.torn import TornError
 
 from . import intent as intents
 from . import names, refs
+from .audit import record
 from .closing import close
 from .intent import Intent
 from .line import Line, ReplacedError, line_of
@@ -38,6 +41,8 @@ from .manifest import (
     secure,
 )
 from .mend import set_torn_aside
+from .missing import missing_manifest
+from .origin import Origin
 from .recovery_failure import judge_failure
 from .refs import Ref
 from .retention.condemned import check_kept, check_unlisted
@@ -75,6 +80,8 @@ def line_behind(store: Store, ref: Ref) -> Line:
     except ReplacedError:  # what this process knew was another graph
         line = line_of(store, ref.name, ref.ulid)
         newest = _newest(line)
+    except GraphNotInitialized as error:
+        raise missing_manifest(store, ref) from error
     if newest.state.head.closed:
         if not store.effects.read_only:
             refs.release(store, ref)
@@ -126,16 +133,16 @@ def _make(store: Store, intent: Intent, line: Line, state: State, number: int) -
     """Write the manifest, take the name; the intent goes when it is known what came of it."""
     naming = False
     try:
-        line.advance(_write_manifest(store, intent, state))
+        line.advance(_write_manifest(store, intent, state, number))
         naming = True
         take_name(store, intent, number)
     except (AlreadyExists, NotFound):
-        intents.retire(store, intent, _PARTS)
+        _discard(store, intent)
         raise
     except BaseException as error:
         # Before the name nobody needs what was written, and nobody else will name it.
         if not naming or _name_is_refused(store, intent, error):
-            intents.retire(store, intent, _PARTS)
+            _discard(store, intent)
         raise
     intents.retire(store, intent, _PARTS)
 
@@ -151,6 +158,17 @@ def _name_is_refused(store: Store, intent: Intent, error: BaseException) -> bool
     return ref is None or ref.ulid != intent.creates
 
 
+def _discard(store: Store, intent: Intent) -> None:
+    """Record that a manifest was never named, then remove the intent.
+
+    Without that record a manifest whose intent is gone counts as named: its ref object was lost.
+    If the record cannot be written the intent stays, and recovery ends the creation.
+    """
+    with suppress(StorageError, OSError):
+        record(store, intent, "discarded")
+        intents.retire(store, intent, _PARTS)
+
+
 def _made_by_another(store: Store, line: Line, place: str) -> Line:
     """The intent is over, or to be discarded: the name tells whether somebody finished it."""
     with suppress(NotFound):
@@ -159,10 +177,10 @@ def _made_by_another(store: Store, line: Line, place: str) -> Line:
     raise ConcurrentCommit(f"the creation of '{line.name}' took too long and was discarded")
 
 
-def _write_manifest(store: Store, intent: Intent, state: State) -> Opened:
+def _write_manifest(store: Store, intent: Intent, state: State, number: int) -> Opened:
     """The manifest of a new branch; one that another wrote for the same intent serves, too."""
     try:
-        return create_manifest(store, _created(intent), forked(intent, state))
+        return create_manifest(store, _created(intent), forked(intent, state, number))
     except UnsyncedError:
         raise
     except Exception:
@@ -184,15 +202,30 @@ def finish_create(store: Store, intent: Intent, state: State, number: int) -> No
     Others may go on at the same time: whoever made the manifest, there is one.
     """
     there = manifest_exists(store, _created(intent))
-    made = _made(store, intent) if there else _write_manifest(store, intent, state)
+    made = _made(store, intent) if there else _write_manifest(store, intent, state, number)
     if made.state.head.closed:
         raise BranchNotFound(f"'{intent.facts['name']}' was deleted since")
     take_name(store, intent, number)
 
 
-def forked(intent: Intent, state: State) -> State:
-    """The first state of the branch that an intent creates."""
-    return replace(state, head=Head(intent.base_commit, _created(intent), fork=intent.base_commit))
+def forked(intent: Intent, state: State, number: int) -> State:
+    """The first state of the branch or tag that an intent creates, with the record of its creation.
+
+    `number` is that of the ref object that will name it.
+    """
+    head = Head(intent.base_commit, _created(intent), fork=intent.base_commit)
+    origin = Origin(
+        "tag" if intent.operation == TAG else "branch",
+        intent.facts["name"],
+        number,
+        intent.id,
+        intent.branch,
+        intent.branch_ulid,
+        intent.created_at,
+        intent.actor,
+        intent.message,
+    )
+    return replace(state, head=head, origin=origin)
 
 
 def take_name(store: Store, intent: Intent, number: int) -> None:

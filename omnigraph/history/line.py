@@ -13,11 +13,13 @@ from contextlib import contextmanager
 from weakref import WeakValueDictionary
 
 from omnigraph import ids
-from omnigraph.errors import HistoryReclaimed, ReadSetConflict
+from omnigraph.errors import GraphNotInitialized, HistoryReclaimed, ReadSetConflict
+from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Store
 
 from .log import Log
 from .manifest import Opened, is_newest, read_manifest, stillness
+from .remains import lost_versions
 
 # By root, branch, and what a store promises and may do: nobody writes by the leave of another.
 _lines: "WeakValueDictionary[tuple[str, int, str, str, bool, bool], Line]" = WeakValueDictionary()
@@ -65,7 +67,7 @@ class Line:
     def reload(self) -> Opened:
         """Read the newest state. What another thread learned meanwhile is not forgotten again."""
         before = self._opened
-        read = None if self.ended else read_manifest(self.store, self.ulid)
+        read = None if self.ended else self._read()
         if read is None or (before is not None and not self._continues(before, read)):
             self.ended = True
             raise ReplacedError(
@@ -73,6 +75,15 @@ class Line:
                 member="graph",
             )
         return self.advance(read)
+
+    def _read(self) -> Opened:
+        """The newest state; a branch keeps its last version for ever, so none at all is damage."""
+        try:
+            return read_manifest(self.store, self.ulid)
+        except GraphNotInitialized as error:
+            if self.ulid == MAIN or self._opened is None:
+                raise
+            raise lost_versions(self.store, self.ulid, branch=f"branch '{self.name}'") from error
 
     def _continues(self, before: Opened, now: Opened) -> bool:
         """Whether a state comes after one that was known: it has that head in its log."""

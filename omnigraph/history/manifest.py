@@ -6,14 +6,15 @@ for, is decided in `publish`.
 
 from dataclasses import dataclass
 
-from omnigraph.errors import GraphNotInitialized, InputError, InternalError, StorageError
+from omnigraph.errors import InputError, InternalError, StorageError
 from omnigraph.storage import cell as cells
 from omnigraph.storage import layout
 from omnigraph.storage.cell import Cell
-from omnigraph.storage.failures import storage_failure, unpanicked
+from omnigraph.storage.failures import DamagedError, storage_failure, unpanicked
 from omnigraph.storage.store import Store, version_names
 from omnigraph.storage.torn import TornError, torn_version
 
+from .remains import absent_manifest
 from .state import READ, State, from_rows, to_rows
 
 
@@ -52,7 +53,7 @@ def read_manifest(
     try:
         cell = cells.open_cell(store, location, version, reused=ulid == layout.MAIN)
     except FileNotFoundError:
-        raise GraphNotInitialized(f"no graph at {store.root.uri}") from None
+        raise absent_manifest(store, ulid) from None
     except StorageError as error:
         raise _unreadable(store, location, version, error) from error
     if cell.version == 0:  # what Lance makes of a file of zeros
@@ -67,7 +68,7 @@ def read_manifest(
             return read_manifest(store, ulid, failed=cell.version)
         failed = isinstance(error, OSError) and not store.root.local
         failure = storage_failure(error, effect="none")
-        raise failure if failed else _damaged(location, failure) from error
+        raise _rows_unreadable(store, cell, failure, failed=failed) from error
 
 
 def _unreadable(
@@ -80,6 +81,17 @@ def _unreadable(
         return TornError(message)
     told = error is not None and (error.kind != "unknown" or not store.root.local)
     return error if error is not None and told else _damaged(location, error)
+
+
+def _rows_unreadable(
+    store: Store, cell: Cell, failure: StorageError, *, failed: bool
+) -> StorageError:
+    """The error for a version whose rows cannot be read; files that are missing are named."""
+    lost = [name for name in cells.files_of(cell) if store.objects.read(name) is None]
+    if lost:
+        message = f"{cell.location} is damaged: {', '.join(lost)} is missing; nothing was changed"
+        return DamagedError(message, hint="restore the file from a copy")
+    return failure if failed else _damaged(cell.location, failure)
 
 
 def _damaged(location: str, error: StorageError | None = None) -> StorageError:

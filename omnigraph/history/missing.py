@@ -6,11 +6,14 @@ Looks only after something failed. It never hides another failure, nor one that 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from omnigraph.errors import StorageError
+from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.storage.failures import DamagedError, unpanicked
 from omnigraph.storage.store import Store
 
+from . import refs
 from .commit import TableEntry
+from .refs import Ref
+from .remains import absent_manifest, lost_versions
 
 Tables = Mapping[str, TableEntry]
 _HELP = (
@@ -24,6 +27,15 @@ def missing(store: Store, key: str, names: Sequence[str]) -> DamagedError:
     """The error of a table whose files were lost."""
     reason = f"{missing_words(store, key, names)}; nothing was changed"
     return DamagedError(reason, kind="not_found", hint=_HELP)
+
+
+def missing_manifest(store: Store, ref: Ref) -> OmnigraphError:
+    """The error of a name whose manifest is not there: damage, unless the name was closed since."""
+    if ref == refs.MAIN_REF:
+        return absent_manifest(store, ref.ulid)
+    if refs.highest_number(store, ref.name, ref.place) != ref.number:
+        return refs.missing(ref.name, ref.place)
+    return lost_versions(store, ref.ulid, branch=f"{refs.kind_of(ref.place)} '{ref.name}'")
 
 
 def missing_words(store: Store, key: str, names: Sequence[str]) -> str:

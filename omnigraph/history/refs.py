@@ -4,16 +4,21 @@ Odd numbers open a name, even numbers close it; none is ever replaced, so that a
 deleted branch cannot touch its successor. A branch itself is its manifest, named by a ULID.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from omnigraph import ids
 from omnigraph.errors import AlreadyExists, BranchNotFound, NotFound, StorageError
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.naming import quote_name
 from omnigraph.storage import layout
+from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.store import Store
+
+from .origin import RefKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +67,20 @@ def look_up(store: Store, name: str, place: str = layout.REFS) -> Ref | None:
 
 def read_ref(store: Store, name: str, number: int, place: str = layout.REFS) -> Ref | None:
     """What one object of a name says; None when it is not there, damage is told."""
-    facts = store.objects.read_json(layout.ref_name(name, number, place))
-    if facts is None:
+    path = layout.ref_name(name, number, place)
+    body = store.objects.read(path)
+    if body is None:
         return None
     try:
-        return Ref(name, facts["ulid"], number, facts["parent"], facts["fork_commit"], place)
-    except KeyError as error:
-        message = f"the name of {_kind(place)} '{name}' is damaged; nothing was changed"
-        hint = f"restore {layout.ref_name(name, number, place)} from a copy"
-        raise StorageError(message, kind="permanent", effect="none", hint=hint) from error
+        facts = json.loads(body)
+        ulid = facts["ulid"]
+        if not isinstance(ulid, str) or not ids.is_ulid(ulid):
+            raise ValueError(ulid)
+        return Ref(name, ulid, number, facts["parent"], facts["fork_commit"], place)
+    except (KeyError, TypeError, ValueError) as error:
+        message = f"the ref object of {kind_of(place)} '{name}', {path}, is damaged"
+        hint = f"`omnigraph repair` says whether it can be restored; or restore {path} from a copy"
+        raise DamagedError(message, hint=hint) from error
 
 
 def highest_number(store: Store, name: str, place: str = layout.REFS) -> int:
@@ -101,20 +111,21 @@ def known_names(store: Store, place: str = layout.REFS) -> list[str]:
 
 def missing(name: str, place: str = layout.REFS, known: Iterable[str] = ()) -> NotFound:
     """The error of a name that is not open, with a guess from those that are."""
-    hint = did_you_mean(name, known, f"list what exists: {_kind(place)} list")
+    hint = did_you_mean(name, known, f"list what exists: {kind_of(place)} list")
     if place == layout.REFS:
         return BranchNotFound(f"no branch {quote_name(name)}", branch=name, hint=hint)
     return NotFound(f"no tag {quote_name(name)}", what=f"tag '{name}'", hint=hint)
 
 
 def _taken(name: str, place: str) -> AlreadyExists:
-    message = f"{_kind(place)} '{name}' already exists"
+    message = f"{kind_of(place)} '{name}' already exists"
     if place == layout.REFS:
         return AlreadyExists(message, branch=name)
     return AlreadyExists(message, what=f"tag '{name}'")
 
 
-def _kind(place: str) -> str:
+def kind_of(place: str) -> RefKind:
+    """What the names in a directory of ref objects are called."""
     return "branch" if place == layout.REFS else "tag"
 
 
@@ -147,10 +158,17 @@ def claim(store: Store, ref: Ref, told: Mapping[str, Any] | None = None) -> None
         raise _taken(ref.name, ref.place)
 
 
-def hand_over(store: Store, ref: Ref, nonce: str) -> bool:
+def hand_over(store: Store, ref: Ref, new: str, nonce: str) -> bool:
     """Close the old name of a branch that has a new one; False when somebody else closed it."""
     name = layout.ref_name(ref.name, ref.number + 1, ref.place)
-    return store.objects.create_json(name, {"deleted": ref.ulid, "nonce": f"renamed-{nonce}"})
+    facts = {"deleted": ref.ulid, "renamed_to": new, "nonce": f"renamed-{nonce}"}
+    return store.objects.create_json(name, facts)
+
+
+def withdraw(store: Store, ref: Ref, nonce: str) -> None:
+    """Close a name that was opened a moment ago, while the branch or tag itself stays open."""
+    name = layout.ref_name(ref.name, ref.number + 1, ref.place)
+    store.objects.create_json(name, {"deleted": ref.ulid, "nonce": f"withdrawn-{nonce}"})
 
 
 def release(store: Store, ref: Ref) -> None:

@@ -98,7 +98,7 @@ def finish_rename(store: Store, intent: Intent) -> None:
     except (AlreadyExists, NotFound, NameNotShownError):
         refs.release(store, made)
         raise
-    if not refs.hand_over(store, old, intent.id):
+    if not refs.hand_over(store, old, made.name, intent.id):
         refs.release(store, made)
         raise BranchNotFound(f"branch '{old.name}' was renamed or deleted", branch=old.name)
 

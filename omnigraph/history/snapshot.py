@@ -4,7 +4,6 @@ Owns the ways to name a point in time. A snapshot never changes and never asks a
 branch stands; what a past commit looked like comes from the log, with the schema of then.
 """
 
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -18,6 +17,7 @@ from omnigraph.errors import (
 )
 from omnigraph.ids import is_ulid
 from omnigraph.naming import shorten_name
+from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table, open_table
 
@@ -114,14 +114,20 @@ def find_commit(store: Store, line: Line, commit_id: str) -> tuple[Line, Log, Co
     found = log.find(commit_id)
     if found is not None:
         return line, log, found
+    damage: DamagedError | None = None
     for name in list_branches(store):
-        with suppress(BranchNotFound):  # deleted since it was listed
+        try:
             other = open_line(store, name)
-            log = Log(store, other.base().state)
-            found = log.find(commit_id)
-            if found is not None:
-                return other, log, found
-    raise SnapshotNotFound(f"no commit {commit_id}", commit_id=commit_id)
+        except BranchNotFound:  # deleted since it was listed
+            continue
+        except DamagedError as error:  # another branch may have the commit
+            damage = error
+            continue
+        log = Log(store, other.base().state)
+        found = log.find(commit_id)
+        if found is not None:
+            return other, log, found
+    raise damage or SnapshotNotFound(f"no commit {commit_id}", commit_id=commit_id)
 
 
 def _by_id(store: Store, line: Line, log: Log, text: str) -> Snapshot:

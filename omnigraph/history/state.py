@@ -16,6 +16,7 @@ import pyarrow as pa
 from omnigraph.errors import InternalError
 
 from .commit import Commit, SchemaRow, TableEntry
+from .origin import Origin
 
 ROWS = pa.schema(
     [
@@ -65,7 +66,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All rows of a manifest. `tail` is in log order, oldest first; the head's commit is last."""
+    """All rows of a manifest. `tail` is in log order, oldest first; the head's commit is last.
+
+    `origin` is None for main, and where an older release created the branch.
+    """
 
     head: Head
     schema: SchemaRow
@@ -73,6 +77,7 @@ class State:
     tail: tuple[Commit, ...] = ()
     chunks: tuple[Chunk, ...] = ()
     streams: Mapping[str, str] = field(default_factory=dict)
+    origin: Origin | None = None
 
     def closing(self, nonce: str) -> "State":
         """The last state of a branch: the same, closed."""
@@ -86,6 +91,7 @@ def to_rows(state: State, version: int) -> pa.Table:
     rows += [_commit_row(one) for one in state.tail]
     rows += [_chunk_row(one) for one in state.chunks]
     rows += [_stream_row(name, token) for name, token in sorted(state.streams.items())]
+    rows += [_row("origin", "origin", state.origin.to_json())] if state.origin else []
     rows.append(_row(_CHECKSUM, _CHECKSUM, {"crc32": _checksum_rows(rows, version)}))
     return pa.Table.from_pylist(rows, schema=ROWS)
 
@@ -106,6 +112,7 @@ def from_rows(rows: Sequence[Mapping[str, Any]], version: int) -> State:
     if len(heads) != 1 or len(schemas) != 1:
         raise InternalError("the manifest does not have exactly one head and one schema")
     tables = [_table(row) for row in by_type.get("table", [])]
+    origins = [Origin.from_json(_facts(row)) for row in by_type.get("origin", [])]
     return State(
         head=_head(heads[0]),
         schema=SchemaRow(_facts(schemas[0])["hash"], schemas[0]["location"]),
@@ -113,6 +120,7 @@ def from_rows(rows: Sequence[Mapping[str, Any]], version: int) -> State:
         tail=tuple(commit_of(row) for row in by_type.get("graph_commit", [])),
         chunks=tuple(_chunk(row) for row in by_type.get("commit_chunk", [])),
         streams={r["object_id"][7:]: _facts(r)["token"] for r in by_type.get("stream", [])},
+        origin=origins[0] if origins else None,
     )
 
 

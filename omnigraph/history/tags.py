@@ -4,13 +4,14 @@ A tag is made like a branch: a manifest of its own behind a numbered name. It is
 to again; deleting it closes its manifest, so that a cut-off creation cannot bring it back.
 """
 
+import logging
 from contextlib import suppress
 from dataclasses import dataclass
 
 from omnigraph import ids
-from omnigraph.errors import AlreadyExists, NotFound, SnapshotNotFound
+from omnigraph.errors import AlreadyExists, GraphNotInitialized, NotFound, SnapshotNotFound
 from omnigraph.storage import layout
-from omnigraph.storage.failures import reported
+from omnigraph.storage.failures import DamagedError, reported
 from omnigraph.storage.store import Store
 
 from . import branches, names, refs
@@ -18,8 +19,11 @@ from .intent import Intent
 from .line import Line, line_of
 from .log import Log
 from .manifest import Opened, read_manifest
+from .missing import missing_manifest
 from .refs import Ref
 from .snapshot import Snapshot, find_commit
+
+_log = logging.getLogger("omnigraph")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ def create_tag(
     """
     text = names.check_new(name, "tag")
     with reported("none"):
-        number = _free_number(store, text)
+        number = free_tag_number(store, text)
         if commit_id is not None:
             source = line_with(store, source, commit_id)
 
@@ -80,10 +84,18 @@ def line_with(store: Store, line: Line, commit_id: str) -> Line:
 
 
 def list_tags(store: Store) -> list[Tag]:
-    """All tags by name: one listing, and one read for each."""
+    """All tags by name: one listing, and one read for each; a damaged ref object is logged."""
     numbers = refs.list_numbers(store, layout.TAGS)
-    found = [_read(store, name, number) for name, number in numbers.items() if number % 2]
+    found = [_readable(store, name, number) for name, number in numbers.items() if number % 2]
     return sorted((one for one in found if one is not None), key=lambda one: one.name)
+
+
+def _readable(store: Store, name: str, number: int) -> Tag | None:
+    try:
+        return _read(store, name, number)
+    except DamagedError as error:
+        _log.warning("tag '%s' is left out: %s", name, error.message)
+        return None
 
 
 def find_tag(store: Store, name: str) -> Tag:
@@ -118,7 +130,10 @@ def delete_tag(store: Store, name: str) -> None:
 
 def _opened(store: Store, ref: Ref) -> Opened:
     """The state behind a name; what a cut-off deletion left is closed."""
-    opened = read_manifest(store, ref.ulid)
+    try:
+        opened = read_manifest(store, ref.ulid)
+    except GraphNotInitialized as error:
+        raise missing_manifest(store, ref) from error
     if opened.state.head.closed:
         if not store.effects.read_only:
             refs.release(store, ref)
@@ -126,7 +141,7 @@ def _opened(store: Store, ref: Ref) -> Opened:
     return opened
 
 
-def _free_number(store: Store, name: str) -> int:
+def free_tag_number(store: Store, name: str) -> int:
     """The number under which a name can be taken; what a cut-off deletion left is closed first."""
     numbers = refs.list_numbers(store, layout.TAGS)
     number = numbers.get(name, 0)
@@ -142,10 +157,13 @@ def _free_number(store: Store, name: str) -> int:
 
 def _stands(store: Store, name: str, number: int) -> bool:
     ref = refs.read_ref(store, name, number, layout.TAGS)
-    if ref is None or not read_manifest(store, ref.ulid).state.head.closed:
+    if ref is None:
         return True
-    refs.release(store, ref)
-    return False
+    try:
+        _opened(store, ref)
+    except NotFound:
+        return False
+    return True
 
 
 def _intent(

@@ -179,8 +179,8 @@ def test_a_branch_keeps_the_history_of_the_one_it_was_made_from(
 def test_with_a_name_alone_it_would_have_none(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = branches.forked
 
-    def bare(intent: intents.Intent, state: State) -> State:
-        made = real(intent, state)
+    def bare(intent: intents.Intent, state: State, number: int) -> State:
+        made = real(intent, state, number)
         return replace(made, tail=(), chunks=()) if intent.facts["name"] == "g" else made
 
     monkeypatch.setattr(branches, "forked", bare)

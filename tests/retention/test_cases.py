@@ -1,17 +1,17 @@
 """Cleanups as an operator meets them: what stays after merges, what is told, and how it ends."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import omnigraph
-from omnigraph.errors import Conflict, HistoryReclaimed
+from omnigraph.errors import AlreadyExists, Conflict, HistoryReclaimed
 from omnigraph.graph import Graph
 from omnigraph.history import hold
 from omnigraph.history.retention.report import Cleanup
+from omnigraph.storage.effects import Fault
 from tests.cli.conftest import Program
 from tests.cli.conftest import omnigraph as shell  # noqa: F401 - a fixture
 from tests.rig.invariants import files
@@ -263,7 +263,7 @@ def test_the_report_has_these_members(graph: Graph, shell: Program) -> None:  # 
     assert told.keys() == {
         *("uri", "keep_versions", "older_than_secs", "preview", "datasets", "bytes_removed"),
         *("old_versions_removed", "unreferenced_paths", "unreferenced_bytes", "orphans"),
-        *("commits_kept", "spared_bytes", "deleted_rows", "held_by", "engine"),
+        *("commits_kept", "spared_bytes", "deleted_rows", "held_by", "engine", "unnamed"),
     }
     row = {"type_key", "old_versions_removed", "bytes_removed", "error"}
     assert all(one.keys() == row for one in told["datasets"])
@@ -273,8 +273,11 @@ def test_the_report_has_these_members(graph: Graph, shell: Program) -> None:  # 
 
 def test_a_branch_that_was_never_named_is_an_orphan(graph: Graph) -> None:
     write(graph, 2)
-    lost = "__branches/01J00000000000000000000000"
-    shutil.copytree(Path(graph.uri, "__manifest"), Path(graph.uri, lost))
+    # The intent, the verdict, the manifest; the name is taken by another at the fourth effect.
+    fault = Fault(4, "before", AlreadyExists("taken"))
+    with graph._store.effects.failing(fault), pytest.raises(AlreadyExists):
+        graph.branches.create("side")
+    (lost,) = {"/".join(one.split("/")[:2]) for one in files(graph._store) if "__branches" in one}
     done = clean(graph)
     assert done.to_json()["orphans"] == {"reclaimed": [["__manifest", lost]], "failures": []}
     assert not [name for name in files(graph._store) if name.startswith(lost)]

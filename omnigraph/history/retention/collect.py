@@ -5,10 +5,11 @@ was cut off anywhere is finished by the next one; a run that sleeps does no harm
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import Any
 
 from omnigraph import ids
 from omnigraph.errors import ConcurrentCommit, StorageError
@@ -25,10 +26,11 @@ from .fence import raise_fences
 from .foretell import would_erase
 from .hands import Hands, Here, Version
 from .judge import condemn, orphans, still_condemned, unreferenced
+from .lost import check_versions_present
 from .policy import Policy
 from .protect import Protected, mark_intents
 from .report import Cleanup, row_key, rows_of
-from .roots import Marking, mark_heads
+from .roots import Marking, mark_heads, spared_manifests
 from .survey import Survey, place_of, take_survey
 from .sweep import in_order, remove
 from .trim import lower_numbers, old_versions
@@ -109,10 +111,11 @@ def cleanup(
             _finish(run, run_id)
         store.handles.clear()
         after = take_survey(store, intents.store_time(store), hands)
-        _trim(run, after, policy)
+        _trim(run, after)
         rows = rows_of(run.removed, survey.with_sizes(after), marking.keys, run.errors)
         report = found.report(Cleanup(False, rows))
-        spared = _spared(report, Marking(store, policy, after, versions=marking.versions))
+        last = Marking(store, policy, after, versions=marking.versions, unnamed=marking.unnamed)
+        spared = _spared(report, last)
         return replace(report, engine=hands.name, spared_bytes=spared)
 
 
@@ -126,6 +129,7 @@ class _Judged:
     orphans: tuple[str, ...]
     kept: int
     held_by: tuple[str, ...] = ()
+    unnamed: tuple[Mapping[str, Any], ...] = ()
 
     def report(self, done: Cleanup) -> Cleanup:
         return replace(
@@ -135,6 +139,7 @@ class _Judged:
             orphans=self.orphans,
             commits_kept=self.kept,
             held_by=self.held_by,
+            unnamed=self.unnamed,
         )
 
 
@@ -147,12 +152,24 @@ def _judged(marking: Marking, protected: Protected) -> _Judged:
         names = sorted({*names} - {*dropped})
     size = sum(map(survey.size, dropped))
     held_by = tuple(sorted(marking.holders))
-    return _Judged(names, paths, size, orphans(marking, names), len(marking.kept), held_by)
+    return _Judged(
+        names,
+        paths,
+        size,
+        orphans(marking, names),
+        len(marking.kept),
+        held_by,
+        tuple(one.to_json() for one in marking.unnamed),
+    )
 
 
 def _old_states(marking: Marking) -> list[str]:
-    groups = old_versions(marking.store, marking.survey, marking.policy.grace)
-    return [one for group in groups for one in group]
+    return [one for group in _old_groups(marking, marking.survey) for one in group]
+
+
+def _old_groups(marking: Marking, survey: Survey) -> Iterator[list[str]]:
+    spared = {one.directory for one in marking.unnamed}
+    return old_versions(marking.store, survey, marking.policy.grace, spared)
 
 
 def _spared(report: Cleanup, marking: Marking) -> int:
@@ -169,14 +186,15 @@ def _spared(report: Cleanup, marking: Marking) -> int:
 def _marked(
     store: Store, policy: Policy, survey: Survey, hands: Hands
 ) -> tuple[Marking, Protected]:
-    marking = Marking(store, policy, survey)
+    check_versions_present(store, survey)
+    marking = Marking(store, policy, survey, unnamed=spared_manifests(store, survey))
     if hands.reads_ahead:
-        marking.versions |= hands.read_versions(store, _to_be_read(store, policy, survey))
+        marking.versions |= hands.read_versions(store, _to_be_read(marking))
     mark_heads(marking)
     return marking, mark_intents(marking)
 
 
-def _to_be_read(store: Store, policy: Policy, survey: Survey) -> list[Version]:
+def _to_be_read(marking: Marking) -> list[Version]:
     """The versions that a mark will read, found by one that reads none of them."""
     found: dict[Version, None] = {}
 
@@ -184,7 +202,8 @@ def _to_be_read(store: Store, policy: Policy, survey: Survey) -> list[Version]:
         found[location, version] = None
         return Files((), (), ())
 
-    trial = Marking(store, policy, survey, read=note)
+    store, policy, survey = marking.store, marking.policy, marking.survey
+    trial = Marking(store, policy, survey, read=note, unnamed=marking.unnamed)
     mark_heads(trial)
     mark_intents(trial)
     return list(found)
@@ -221,7 +240,7 @@ def _finish(run: _Run, run_id: str) -> None:
 
 def _look(run: _Run, listed: list[str]) -> list[str]:
     """Fence, then heads, intents, and heads again: what nothing has come to need meanwhile."""
-    raise_fences(run.store, listed)
+    raise_fences(run.store, listed, run.marking.unnamed)
     marking = run.marking.again()
     mark_heads(marking)
     protected = mark_intents(marking)
@@ -260,10 +279,10 @@ def _sweep(run: _Run, names: list[str]) -> None:
     run.hands.remove(run.store, in_order(names), told, run.claim.check)
 
 
-def _trim(run: _Run, survey: Survey, policy: Policy) -> None:
+def _trim(run: _Run, survey: Survey) -> None:
     """Old manifest versions and lower numbers of names: these need no list."""
     stuck: set[str] = set()
-    for group in old_versions(run.store, survey, policy.grace):
+    for group in _old_groups(run.marking, survey):
         for name in group:
             # Strictly one after another: a version that stays must not outlive what is above it.
             if place_of(name) not in stuck:

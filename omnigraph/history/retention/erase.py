@@ -5,14 +5,17 @@ named any more. Content does not change; the
 rewrite is published as maintenance, and re-planned when it loses to a writer.
 """
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from omnigraph.errors import BranchNotFound, HistoryReclaimed, ReadSetConflict
 from omnigraph.history.branches import list_branches, open_line
 from omnigraph.history.line import Line
 from omnigraph.history.plan import PublishPlan, Signature, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.history.upkeep import in_smaller_bites
 from omnigraph.storage.compact import fragments_with_dropped, stage_rewrite
+from omnigraph.storage.failures import AbsentError
 from omnigraph.storage.index import kinds_of, stage_indexes
 from omnigraph.storage.store import Store
 
@@ -29,12 +32,23 @@ def rewrite_deleted(store: Store) -> int:
     """
     made = 0
     for name in list_branches(store):
-        line = open_line(store, name)
+        with suppress(BranchNotFound):  # deleted since it was listed
+            made += _rewrite_branch(open_line(store, name))
+    return made
+
+
+def _rewrite_branch(line: Line) -> int:
+    """Rewrite one branch; one that is deleted meanwhile needs no more."""
+    made = 0
+    try:
         columns = _columns(line)  # a rewrite may cost an index
         for _ in range(2):  # a rewrite that lost to a writer took a smaller bite
             made += _rewrite(line)
-        made += _index(line, columns)
-    return made
+        return made + _index(line, columns)
+    except (ReadSetConflict, HistoryReclaimed, AbsentError):
+        if line.reload().state.head.closed:
+            return made
+        raise
 
 
 def _rewrite(line: Line) -> bool:

@@ -13,6 +13,7 @@ from omnigraph.history.line import line_of
 from omnigraph.history.manifest import Opened, is_newest, swap_state
 from omnigraph.history.refs import Ref
 from omnigraph.history.state import State
+from omnigraph.history.unnamed import Unnamed
 from omnigraph.storage import layout
 from omnigraph.storage.cell import LostSwap, UnsureSwap
 from omnigraph.storage.store import Store
@@ -23,21 +24,23 @@ from .survey import TABLES, place_of
 ATTEMPTS = 50
 
 
-def raise_fences(store: Store, condemned: Iterable[str]) -> int:
+def raise_fences(store: Store, condemned: Iterable[str], unnamed: Iterable[Unnamed] = ()) -> int:
     """Fence every branch on which a writer could be about to name something of the list.
 
     Branches are listed now that the list is written: on a branch that is made later, writers stage
-    later. Gives how many were fenced.
+    later. A handle may go on writing to a branch that lost its ref object. Returns how many were
+    fenced.
     """
     places = {place_of(name) for name in condemned}
     found = [ref for ref in list_refs(store) if ref.place == layout.REFS]
-    states = {ref.name: _state(store, ref) for ref in found}
+    found += [Ref(one.label, one.ulid) for one in unnamed if one.kind == "branch"]
+    states = {ref.ulid: _state(store, ref) for ref in found}
     named = {one.location for state in states.values() if state for one in state.tables.values()}
     # Pieces of the log, schemas and tables that no branch names may be of any branch.
     anyone = any(_is_shared(place) and place not in named for place in places)
     fenced = 0
     for ref in found:
-        state = states[ref.name]
+        state = states[ref.ulid]
         own = {one.location for one in state.tables.values()} if state is not None else set()
         if anyone or places & {*own, layout.manifest_directory(ref.ulid)}:
             fenced += _fence(store, ref)

@@ -41,6 +41,8 @@ def _heads(marking: Marking) -> tuple[list[State], Live]:
             heads += states
         else:
             _stay_all(marking, stays, _entries(states))
+    for one in marking.unnamed:  # never rewritten
+        _stay_all(marking, stays, _entries([one.opened.state] if one.opened is not None else []))
     for log, base in merge_bases([(one, Log(marking.store, one)) for one in heads]):
         _stay_all(marking, stays, log.state_of(base)[0].values())
     return heads, stays

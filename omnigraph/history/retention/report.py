@@ -40,7 +40,7 @@ class Cleanup:
     tags that were never named. `spared_bytes` would have gone without the grace, told when nothing
     else goes. `deleted_rows` are those that an erasure would write away, told by its preview.
     `held_by` are the tags and the operations under way that keep what they name. `engine` says who
-    did the work.
+    did the work. `unnamed` are branches and tags that lost their ref object: nothing of them goes.
     """
 
     preview: bool
@@ -53,6 +53,7 @@ class Cleanup:
     spared_bytes: int = 0
     deleted_rows: int | None = None
     held_by: tuple[str, ...] = ()
+    unnamed: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def bytes_removed(self) -> int:
@@ -88,6 +89,7 @@ class Cleanup:
             "spared_bytes": self.spared_bytes,
             "deleted_rows": self.deleted_rows,
             "held_by": list(self.held_by),
+            "unnamed": [dict(one) for one in self.unnamed],
             "engine": self.engine,
         }
 

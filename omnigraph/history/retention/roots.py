@@ -6,6 +6,7 @@ removed at all; what an earlier cleanup took from the past is passed over.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -17,9 +18,10 @@ from omnigraph.history.manifest import Opened, read_manifest
 from omnigraph.history.refs import Ref
 from omnigraph.history.schemas import erased_by
 from omnigraph.history.state import State
+from omnigraph.history.unnamed import Unnamed, find_unnamed
 from omnigraph.storage import layout
 from omnigraph.storage.cell import files_of
-from omnigraph.storage.failures import AbsentError
+from omnigraph.storage.failures import AbsentError, DamagedError
 from omnigraph.storage.objects import Found
 from omnigraph.storage.store import Store, version_names
 from omnigraph.storage.transfer import Files, version_files
@@ -40,7 +42,8 @@ class Marking:
     only, and `whole` are those of which no file is missing. `keys` are the types of directories,
     `kept` the commits that stay readable, `tables` the directories of which something stays,
     `holders` the tags and operations that keep something beside branches, in words;
-    `read` tells what a table version consists of.
+    `read` tells what a table version consists of. `unnamed` are branches and tags that lost their
+    ref object: they count as live until they are repaired or dropped.
     """
 
     store: Store
@@ -54,13 +57,14 @@ class Marking:
     read: Reader = version_files
     whole: set[tuple[str, int]] = field(default_factory=set)
     holders: dict[str, None] = field(default_factory=dict)
+    unnamed: tuple[Unnamed, ...] = ()
     _listed: dict[str, dict[str, Found]] = field(default_factory=dict)
 
     def again(self, policy: Policy | None = None) -> "Marking":
         """A new mark that remembers what cannot have changed; of another policy, if given."""
         chosen = policy or self.policy
         made = Marking(self.store, chosen, self.survey, Live(), self.versions, self.keys)
-        made.whole = self.whole
+        made.whole, made.unnamed = self.whole, self.unnamed
         return made
 
     def add_state(self, opened: Opened, what: str | None) -> None:
@@ -146,17 +150,42 @@ def mark_heads(marking: Marking) -> None:
             logs.append((opened.state, _retained(marking, opened)))
         else:
             marking.holders[f"tag '{ref.name}'"] = None
+    logs += [found for one in marking.unnamed for found in _mark_unnamed(marking, one)]
     for log, base in merge_bases(logs):
         _keep(marking, log, [base])
 
 
+def _mark_unnamed(marking: Marking, one: Unnamed) -> Iterator[tuple[State, Log]]:
+    """All files of a manifest that lost its name, and what it needs; the log of a branch."""
+    if one.opened is None:
+        raise unreadable(one.directory, one.reason)
+    label = f"{one.kind or 'branch or tag'} '{one.name or one.ulid}', which lost its ref object"
+    marking.live.places.add(one.directory)
+    marking.add_state(one.opened, label)
+    marking.kept.add(one.opened.state.head.commit_id)
+    marking.holders[label] = None
+    if one.kind == "branch":
+        yield one.opened.state, _retained(marking, one.opened)
+
+
+def spared_manifests(store: Store, survey: Survey) -> tuple[Unnamed, ...]:
+    """Manifests without a name that a cleanup must not touch: all but those never named."""
+    places = (place.rpartition("/")[2] for place in survey.manifests() if "/" in place)
+    found, _ = find_unnamed(store, places)
+    return tuple(one for one in found if one.status != "never_named")
+
+
 def list_refs(store: Store) -> list[Ref]:
-    """Every open name of a branch or a tag; one that is closed meanwhile may be missing."""
+    """Every open name of a branch or a tag; one that is closed meanwhile may be missing.
+
+    A damaged ref object names nothing: its manifest is found among those without a name.
+    """
     found = [refs.MAIN_REF]
     for place in (layout.REFS, layout.TAGS):
         for name, number in sorted(refs.list_numbers(store, place).items()):
-            ref = refs.read_ref(store, name, number, place) if number % 2 else None
-            found += [ref] if ref is not None else []
+            with suppress(DamagedError):
+                ref = refs.read_ref(store, name, number, place) if number % 2 else None
+                found += [ref] if ref is not None else []
     return found
 
 

@@ -98,12 +98,15 @@ def _named(place: str, body: bytes) -> Iterator[str]:
                 yield f"{place}/{kind}/{name.decode()}"
 
 
-def old_versions(store: Store, survey: Survey, grace: timedelta) -> Iterator[list[str]]:
+def old_versions(
+    store: Store, survey: Survey, grace: timedelta, spared: Set[str] = frozenset()
+) -> Iterator[list[str]]:
     """What old versions of manifests consist of, version by version, oldest first.
 
-    A version is old when the one after it is older than the grace.
+    A version is old when the one after it is older than the grace. Manifests in `spared` keep all
+    their versions.
     """
-    for files in survey.manifests().values():
+    for files in (found for place, found in survey.manifests().items() if place not in spared):
         listed = {number: one for one in files if (number := version_number(one.name)) is not None}
         numbers = sorted(listed)
         if len(numbers) < 2:

@@ -1,0 +1,92 @@
+"""The report of a repair: tables, names, manifest versions, and what is damaged.
+
+Owns the words; it decides nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .drift import Classification
+from .finding import Finding
+from .restore_names import NameRepair
+from .restore_versions import VersionRepair
+
+Action = Literal["no_op", "no_effect", "preview", "refused", "forced"]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRepair:
+    """One table: what stands at its HEAD, and what was done about it.
+
+    `manifest_version` is the version that the branch shows, `lance_head_version` what plain tools
+    see. `skipped` says what kept it from being done, `error` why it cannot be done at all.
+    """
+
+    type_key: str
+    classification: Classification
+    action: Action
+    operations: tuple[str, ...] = ()
+    manifest_version: int | None = None
+    lance_head_version: int | None = None
+    committed: bool = False
+    skipped: str | None = None
+    error: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as plain data."""
+        return {
+            "type_key": self.type_key,
+            "classification": self.classification,
+            "action": self.action,
+            "operations": list(self.operations),
+            "manifest_version": self.manifest_version,
+            "lance_head_version": self.lance_head_version,
+            "committed": self.committed,
+            "skipped": self.skipped,
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Repair:
+    """The report of a run: every table, what is damaged, and what can still be read."""
+
+    preview: bool
+    datasets: tuple[DatasetRepair, ...]
+    manifest_version: int | None = None
+    commit_id: str | None = None
+    damage: tuple[Finding, ...] = ()
+    readable: Mapping[str, str | None] | None = None
+    names: tuple[NameRepair, ...] = ()
+    versions: tuple[VersionRepair, ...] = ()
+
+    def __repr__(self) -> str:
+        found = [one for one in self.datasets if one.classification != "no_drift"]
+        told = ", ".join(f"{one.type_key} {one.classification}" for one in found) or "no drift"
+        lost = f", {len(self.damage)} findings of damage" if self.damage else ""
+        return f"<Repair{' preview' if self.preview else ''}: {told}{lost}>"
+
+    @property
+    def refused(self) -> tuple[DatasetRepair, ...]:
+        """The tables for which what was asked was not done."""
+        return tuple(one for one in self.datasets if one.action == "refused")
+
+    @property
+    def not_restored(self) -> tuple[NameRepair | VersionRepair, ...]:
+        """The branches and tags whose names or versions could not be restored."""
+        found: list[NameRepair | VersionRepair] = [*self.names, *self.versions]
+        return tuple(one for one in found if one.action == "refused")
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain data."""
+        return {
+            "preview": self.preview,
+            "datasets": [one.to_json() for one in self.datasets],
+            "manifest_version": self.manifest_version,
+            "graph_commit_id": self.commit_id,
+            "names": [one.to_json() for one in self.names],
+            "versions": [one.to_json() for one in self.versions],
+            "damage": [one.to_json() for one in self.damage],
+            "newest_readable": dict(self.readable or {}),
+        }

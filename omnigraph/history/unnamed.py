@@ -1,0 +1,227 @@
+"""Open manifests below `__branches/` that no open ref object names, and what that means.
+
+A crashed creation leaves such a manifest: it was never named, and is garbage. Every other one lost
+its ref object, or its closing version. Reads only; callers decide what to do about it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from omnigraph.errors import GraphNotInitialized, StorageError
+from omnigraph.storage import layout
+from omnigraph.storage.failures import DamagedError
+from omnigraph.storage.store import Store
+from omnigraph.storage.torn import TornError
+
+from . import intent as intents
+from . import refs
+from .manifest import Opened, read_manifest
+from .origin import RefKind
+from .rename import RENAME
+
+PLACES = (layout.REFS, layout.TAGS)
+_LISTINGS = 10
+Status = Literal["never_named", "ref_lost", "closing_lost", "unknown", "unreadable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unnamed:
+    """An open manifest without a name.
+
+    `never_named` is garbage. `ref_lost` was named. `closing_lost` was deleted, and the version that
+    closed it is missing. `unknown` was created by an older release and never written to.
+    """
+
+    ulid: str
+    status: Status
+    opened: Opened | None = field(default=None, repr=False)
+    kind: RefKind | None = None
+    name: str | None = None
+    reason: str = ""
+
+    @property
+    def directory(self) -> str:
+        """The manifest dataset."""
+        return layout.manifest_directory(self.ulid)
+
+    @property
+    def label(self) -> str:
+        """The branch or tag as findings call it: by its name, or else by its ULID."""
+        return f"tag {self.name or self.ulid}" if self.kind == "tag" else self.name or self.ulid
+
+    @property
+    def commit_id(self) -> str | None:
+        """Its head."""
+        return self.opened.state.head.commit_id if self.opened is not None else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The manifest as reports show it."""
+        return {
+            "manifest": self.directory,
+            "status": self.status,
+            "kind": self.kind,
+            "name": self.name,
+            "graph_commit_id": self.commit_id,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedRef:
+    """A highest ref object that opens a name and cannot be parsed."""
+
+    place: str
+    name: str
+    number: int
+    reason: str
+
+    @property
+    def path(self) -> str:
+        """The object."""
+        return layout.ref_name(self.name, self.number, self.place)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """All names at one moment: the highest numbers, the manifests that open ones name, damage."""
+
+    numbers: Mapping[str, Mapping[str, int]]
+    ulids: frozenset[str]
+    damaged: tuple[DamagedRef, ...]
+
+
+def find_unnamed(store: Store, ulids: Iterable[str] | None = None) -> tuple[list[Unnamed], Names]:
+    """Every open manifest that no name leads to, of those given, and the names as they are.
+
+    The order matters beside live operations: a creation arms its intent before it writes a
+    manifest, and removes it after naming; a deletion closes the manifest before the name.
+    """
+    existing = sorted(branch_ulids(store) if ulids is None else ulids)
+    busy = _busy_ulids(store)
+    names = read_names(store)
+    candidates = [one for one in existing if one not in busy and one not in names.ulids]
+    unclosed = [found for one in candidates if (found := _read_open(store, one)) is not None]
+    if not unclosed:
+        return [], names
+    ref_objects = _read_ref_objects(store)
+    return [_judge(store, one, ref_objects) for one in unclosed], names
+
+
+def branch_ulids(store: Store) -> set[str]:
+    """The manifests below `__branches/` that have a version: one listing."""
+    found = (one.name.split("/") for one in store.objects.list(layout.BRANCHES))
+    return {parts[1] for parts in found if len(parts) > 3 and parts[2] == "_versions"}
+
+
+def _busy_ulids(store: Store) -> set[str]:
+    """Manifests that an intent is about to name, or to rename."""
+    found: set[str] = set()
+    for one in intents.listing(store).pending:
+        found |= {one.intent.creates} if one.intent.creates else set()
+        found |= {one.intent.branch_ulid} if one.intent.operation == RENAME else set()
+    return found
+
+
+def read_names(store: Store) -> Names:
+    """The names of one moment: two listings in a row that are equal show what was between them."""
+    before: dict[str, dict[str, int]] = {}
+    for _ in range(_LISTINGS):
+        numbers = {place: refs.list_numbers(store, place) for place in PLACES}
+        if numbers == before:
+            break
+        before = numbers
+    ulids, damaged = set[str](), list[DamagedRef]()
+    for place in PLACES:
+        for name, number in sorted(numbers[place].items()):
+            try:
+                ref = refs.read_ref(store, name, number, place) if number % 2 else None
+            except DamagedError as error:
+                damaged.append(DamagedRef(place, name, number, error.message))
+                continue
+            ulids |= {ref.ulid} if ref is not None else set()
+    return Names(numbers, frozenset(ulids), tuple(damaged))
+
+
+def _read_open(store: Store, ulid: str) -> Unnamed | None:
+    """A manifest that is not closed; one that was torn by a power loss was never named."""
+    try:
+        opened = read_manifest(store, ulid)
+    except (GraphNotInitialized, TornError):
+        return None
+    except StorageError as error:
+        return Unnamed(ulid, "unreadable", reason=error.message)
+    return None if opened.state.head.closed else Unnamed(ulid, "unknown", opened)
+
+
+@dataclass(frozen=True, slots=True)
+class _RefObject:
+    """One ref object, of any number, that can be parsed."""
+
+    place: str
+    name: str
+    number: int
+    facts: Mapping[str, Any]
+
+
+def _read_ref_objects(store: Store) -> list[_RefObject]:
+    """All ref objects there are, lower numbers too."""
+    found: list[_RefObject] = []
+    for place in PLACES:
+        for one in store.objects.list(place):
+            parsed = layout.parse_ref_name(one.name, place)
+            try:
+                facts = store.objects.read_json(one.name) if parsed is not None else None
+            except StorageError:
+                continue  # damaged: it is reported by its name
+            if parsed is not None and facts is not None:
+                found.append(_RefObject(place, *parsed, facts))
+    return found
+
+
+def _judge(store: Store, one: Unnamed, ref_objects: Sequence[_RefObject]) -> Unnamed:
+    """What it means that nothing names an open manifest."""
+    if one.opened is None:
+        return one
+    state, ulid = one.opened.state, one.ulid
+    mine = [ref for ref in ref_objects if ulid in (ref.facts.get("ulid"), ref.facts.get("deleted"))]
+    published = one.opened.version > 1 or state.head.commit_id != state.head.fork
+    origin = state.origin
+    kind: RefKind | None = origin.kind if origin is not None else "branch" if published else None
+    kind = kind or (refs.kind_of(mine[0].place) if mine else None)
+    name = _last_name(one.opened, mine)
+    if _was_deleted(ulid, name, mine):
+        return Unnamed(ulid, "closing_lost", one.opened, kind, name)
+    if published or mine:
+        return Unnamed(ulid, "ref_lost", one.opened, kind, name)
+    if origin is None:
+        return Unnamed(ulid, "unknown", one.opened)
+    status: Status = "never_named" if _was_discarded(store, origin.operation_id) else "ref_lost"
+    return Unnamed(ulid, status, one.opened, kind, name)
+
+
+def _last_name(opened: Opened, mine: Sequence[_RefObject]) -> str | None:
+    """The last name that a manifest is known to have had; None after a rename to an unknown one."""
+    state = opened.state
+    renames = [ref for ref in mine if str(ref.facts.get("nonce")).startswith("renamed-")]
+    latest = max(renames, key=lambda ref: str(ref.facts["nonce"]), default=None)
+    if latest is not None and latest.facts.get("renamed_to"):
+        return str(latest.facts["renamed_to"])
+    known = [one.branch for one in state.tail if one.id == state.head.commit_id != state.head.fork]
+    known += [state.origin.name] if state.origin is not None else []
+    known += [ref.name for ref in mine]
+    former = {ref.name for ref in renames}  # an older release did not record the new name
+    return next((name for name in known if name is not None and name not in former), None)
+
+
+def _was_deleted(ulid: str, name: str | None, mine: Sequence[_RefObject]) -> bool:
+    """Whether its last name was closed by a deletion, which closes the manifest first.
+
+    A rename that failed closes the new name in the same way, so another name proves nothing.
+    """
+    nonce = f"deleted-{ulid}"
+    return any(ref.name == name and ref.facts.get("nonce") == nonce for ref in mine)
+
+
+def _was_discarded(store: Store, operation_id: str) -> bool:
+    facts = store.objects.read_json(f"{layout.AUDIT}/{operation_id}.json")
+    return facts is not None and facts.get("recovery_kind") == "discarded"
