@@ -11,11 +11,13 @@ from typing import Any, Literal
 from omnigraph.errors import GraphNotInitialized, StorageError
 from omnigraph.storage import layout
 from omnigraph.storage.failures import DamagedError
+from omnigraph.storage.layout import intent_name
 from omnigraph.storage.store import Store
 from omnigraph.storage.torn import TornError
 
 from . import intent as intents
 from . import refs
+from .intent import Pending
 from .manifest import Opened, read_manifest
 from .origin import RefKind
 from .rename import RENAME
@@ -30,7 +32,8 @@ class Unnamed:
     """An open manifest without a name.
 
     `never_named` is garbage. `ref_lost` was named. `closing_lost` was deleted, and the version that
-    closed it is missing. `unknown` was created by an older release and never written to.
+    closed it is missing. `unknown` was never written to, and nothing tells whether it was named: an
+    older release created it, or the record of its creation is lost.
     """
 
     ulid: str
@@ -104,7 +107,8 @@ def find_unnamed(store: Store, ulids: Iterable[str] | None = None) -> tuple[list
     if not unclosed:
         return [], names
     ref_objects = _read_ref_objects(store)
-    return [_judge(store, one, ref_objects) for one in unclosed], names
+    judged = [_judge(store, one, ref_objects) for one in unclosed if not _is_pending(store, one)]
+    return judged, names
 
 
 def branch_ulids(store: Store) -> set[str]:
@@ -114,12 +118,12 @@ def branch_ulids(store: Store) -> set[str]:
 
 
 def _busy_ulids(store: Store) -> set[str]:
-    """Manifests that an intent is about to name, or to rename."""
-    found: set[str] = set()
-    for one in intents.listing(store).pending:
-        found |= {one.intent.creates} if one.intent.creates else set()
-        found |= {one.intent.branch_ulid} if one.intent.operation == RENAME else set()
-    return found
+    """Manifests that an intent is about to name, or to rename; one set aside counts, too."""
+    listed = intents.listing(store)
+    waiting = [*listed.pending, *(one.kept for one in listed.set_aside)]
+    known = [one.intent for one in waiting if isinstance(one, Pending)]
+    created = {one.creates for one in known if one.creates is not None}
+    return created | {one.branch_ulid for one in known if one.operation == RENAME}
 
 
 def read_names(store: Store) -> Names:
@@ -195,8 +199,8 @@ def _judge(store: Store, one: Unnamed, ref_objects: Sequence[_RefObject]) -> Unn
         return Unnamed(ulid, "ref_lost", one.opened, kind, name)
     if origin is None:
         return Unnamed(ulid, "unknown", one.opened)
-    status: Status = "never_named" if _was_discarded(store, origin.operation_id) else "ref_lost"
-    return Unnamed(ulid, status, one.opened, kind, name)
+    status = _by_audit(store, origin.operation_id)
+    return Unnamed(ulid, status, one.opened, None if status == "unknown" else kind, name)
 
 
 def _last_name(opened: Opened, mine: Sequence[_RefObject]) -> str | None:
@@ -222,6 +226,22 @@ def _was_deleted(ulid: str, name: str | None, mine: Sequence[_RefObject]) -> boo
     return any(ref.name == name and ref.facts.get("nonce") == nonce for ref in mine)
 
 
-def _was_discarded(store: Store, operation_id: str) -> bool:
-    facts = store.objects.read_json(f"{layout.AUDIT}/{operation_id}.json")
-    return facts is not None and facts.get("recovery_kind") == "discarded"
+def _is_pending(store: Store, one: Unnamed) -> bool:
+    """Whether the record of its creation is there, readable or not: recovery has not ended it."""
+    origin = one.opened.state.origin if one.opened is not None else None
+    return origin is not None and store.objects.read(intent_name(origin.operation_id)) is not None
+
+
+def _by_audit(store: Store, operation_id: str) -> Status:
+    """What became of a creation: only one that was discarded is known to have named nothing.
+
+    One that somebody dropped may have been carried out before its record was damaged.
+    """
+    try:
+        facts = store.objects.read_json(f"{layout.AUDIT}/{operation_id}.json")
+    except StorageError:
+        return "unknown"
+    kind = facts.get("recovery_kind") if facts is not None else None
+    if kind == "discarded":
+        return "never_named"
+    return "ref_lost" if kind in (None, "finished") else "unknown"

@@ -205,7 +205,7 @@ def test_late_owner_of_a_dropped_creation_finds_it_closed(graph: Graph) -> None:
     facts = record(graph, "branch_create")
     intent = Intent.from_json(facts)
     state = graph._line.base().state
-    create_manifest(store, intent.creates or "", branches.forked(intent, state))
+    create_manifest(store, intent.creates or "", branches.forked(intent, state, 1))
     poison = decided(facts)
     poison.parts["json"] = b""
     put(store, poison)
