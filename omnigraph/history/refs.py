@@ -4,7 +4,6 @@ Odd numbers open a name, even numbers close it; none is ever replaced, so that a
 deleted branch cannot touch its successor. A branch itself is its manifest, named by a ULID.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ class Ref:
     place: str = layout.REFS
 
 
+_ORIGIN = {"parent", "fork_commit"}  # members of a ref object beside its ULID
 MAIN_REF = Ref(layout.MAIN, layout.MAIN)
 
 
@@ -68,19 +68,24 @@ def look_up(store: Store, name: str, place: str = layout.REFS) -> Ref | None:
 def read_ref(store: Store, name: str, number: int, place: str = layout.REFS) -> Ref | None:
     """What one object of a name says; None when it is not there, damage is told."""
     path = layout.ref_name(name, number, place)
-    body = store.objects.read(path)
-    if body is None:
-        return None
     try:
-        facts = json.loads(body)
-        ulid = facts["ulid"]
-        if not isinstance(ulid, str) or not ids.is_ulid(ulid):
-            raise ValueError(ulid)
-        return Ref(name, ulid, number, facts["parent"], facts["fork_commit"], place)
-    except (KeyError, TypeError, ValueError) as error:
-        message = f"the ref object of {kind_of(place)} '{name}', {path}, is damaged"
-        hint = f"`omnigraph repair` says whether it can be restored; or restore {path} from a copy"
-        raise DamagedError(message, hint=hint) from error
+        facts = store.objects.read_json(path)
+    except StorageError as error:
+        if error.kind != "permanent":
+            raise
+        raise _damaged(name, path, place) from error
+    if facts is None:
+        return None
+    ulid = facts.get("ulid")
+    if not isinstance(ulid, str) or not ids.is_ulid(ulid) or not facts.keys() >= _ORIGIN:
+        raise _damaged(name, path, place)
+    return Ref(name, ulid, number, facts["parent"], facts["fork_commit"], place)
+
+
+def _damaged(name: str, path: str, place: str) -> DamagedError:
+    message = f"the ref object of {kind_of(place)} '{name}', {path}, is damaged"
+    hint = f"`omnigraph repair` says whether it can be restored; or restore {path} from a copy"
+    return DamagedError(message, hint=hint)
 
 
 def highest_number(store: Store, name: str, place: str = layout.REFS) -> int:
