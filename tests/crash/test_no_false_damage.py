@@ -128,6 +128,9 @@ def test_a_creation_that_is_forgotten_by_its_intent_would_be_claimed(tmp_path: P
     stores = ((one, open_store(str(one))) for one in copies)
     before_name = next(one for one, store in stores if len(unnamed.branch_ulids(store)) == 2)
     assert damage(before_name) == []
+    (record,) = (before_name / "__recovery").glob("*.json")
+    record.write_bytes(b"{")  # damaged, but there: the creation is not over
+    assert not [one for one in damage(before_name) if "ref object" in one]
     for part in (before_name / "__recovery").iterdir():
         part.unlink()
     assert len(damage(before_name)) == 1

@@ -199,10 +199,12 @@ def test_dropping_lets_cleanup_remove_it(root: Path, name: str) -> None:
         add(graph.branches.create(name), "new")
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b'{"ulid": 7}'])
-def test_a_damaged_ref_object(root: Path, body: bytes) -> None:
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b'{"ulid": 7}', None])
+def test_a_damaged_ref_object(root: Path, body: bytes | None) -> None:
     for name in ("used", TAG):
-        ref_objects(root, name)[-1].write_bytes(body)
+        path = ref_objects(root, name)[-1]
+        flipped = path.read_bytes().replace(b"parent", b"par!nt")
+        path.write_bytes(flipped if body is None else body)
     found = {one.branch: one for one in check(root).findings}
     assert set(found) == {"used", f"tag {TAG}"}
     assert all(one.name and one.name.startswith("_refs/") for one in found.values())
