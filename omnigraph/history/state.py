@@ -7,7 +7,9 @@ all others and of the manifest version that they belong to: rows of another vers
 
 import json
 import zlib
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,12 +20,14 @@ from omnigraph.errors import InternalError
 from .commit import Commit, SchemaRow, TableEntry
 from .origin import Origin
 
+# Lance trains a compressor on more than 32 KiB of text, which takes longer than writing it.
+_UNCOMPRESSED = {"lance-encoding:compression": "none"}
 ROWS = pa.schema(
     [
         pa.field("object_id", pa.string(), nullable=False),
         pa.field("object_type", pa.string(), nullable=False),
         pa.field("location", pa.string()),
-        pa.field("metadata", pa.string()),
+        pa.field("metadata", pa.string(), metadata=_UNCOMPRESSED),
         pa.field("base_objects", pa.list_(pa.string())),
         pa.field("table_key", pa.string(), nullable=False),
         pa.field("table_version", pa.uint64()),
@@ -88,12 +92,13 @@ def to_rows(state: State, version: int) -> pa.Table:
     """The rows of a state for one manifest version."""
     rows = [_head_row(state.head), _schema_row(state.schema)]
     rows += [_table_row(one) for _, one in sorted(state.tables.items())]
-    rows += [_commit_row(one) for one in state.tail]
-    rows += [_chunk_row(one) for one in state.chunks]
-    rows += [_stream_row(name, token) for name, token in sorted(state.streams.items())]
-    rows += [_row("origin", "origin", state.origin.to_json())] if state.origin else []
-    rows.append(_row(_CHECKSUM, _CHECKSUM, {"crc32": _checksum_rows(rows, version)}))
-    return pa.Table.from_pylist(rows, schema=ROWS)
+    tail = [_cached_row(one) for one in state.tail]
+    last = [_chunk_row(one) for one in state.chunks]
+    last += [_stream_row(name, token) for name, token in sorted(state.streams.items())]
+    last += [_row("origin", "origin", state.origin.to_json())] if state.origin else []
+    lines = [*map(_line_of, rows), *(line for _, line in tail), *map(_line_of, last)]
+    checksum = _row(_CHECKSUM, _CHECKSUM, {"crc32": _checksum_lines(lines, version)})
+    return pa.Table.from_pylist([*rows, *(row for row, _ in tail), *last, checksum], schema=ROWS)
 
 
 def from_rows(rows: Sequence[Mapping[str, Any]], version: int) -> State:
@@ -103,7 +108,8 @@ def from_rows(rows: Sequence[Mapping[str, Any]], version: int) -> State:
     """
     recorded = [row for row in rows if row["object_type"] == _CHECKSUM]
     covered = [row for row in rows if row["object_type"] != _CHECKSUM]
-    if recorded and _facts(recorded[0])["crc32"] != _checksum_rows(covered, version):
+    lines = map(_line_of, covered)
+    if recorded and _facts(recorded[0])["crc32"] != _checksum_lines(lines, version):
         raise StateMismatch(f"the rows of version {version} do not match their checksum")
     by_type: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -124,10 +130,31 @@ def from_rows(rows: Sequence[Mapping[str, Any]], version: int) -> State:
     )
 
 
-def _checksum_rows(rows: Iterable[Mapping[str, Any]], version: int) -> str:
+def _line_of(row: Mapping[str, Any]) -> str:
+    """A row as the text that the checksum covers."""
+    return "\x1f".join([str(row.get(name)) for name in READ])
+
+
+def _checksum_lines(lines: Iterable[str], version: int) -> str:
     """The checksum of rows, in their order, and of the manifest version that they belong to."""
-    lines = [str(version), *("\x1f".join([str(row.get(name)) for name in READ]) for row in rows)]
-    return f"{zlib.crc32(_ROW_END.join(lines).encode()):08x}"
+    return f"{zlib.crc32(_ROW_END.join([str(version), *lines]).encode()):08x}"
+
+
+# Every publish writes some hundred commits again that never change.
+_rows_of_commits: OrderedDict[int, tuple[Commit, dict[str, Any], str]] = OrderedDict()
+_CACHED_ROWS = 4096
+
+
+def _cached_row(commit: Commit) -> tuple[dict[str, Any], str]:
+    """The row of a commit and its text, remembered for the next publish."""
+    known = _rows_of_commits.get(id(commit))
+    if known is None or known[0] is not commit:
+        row = _commit_row(commit)
+        known = _rows_of_commits[id(commit)] = commit, row, _line_of(row)
+        if len(_rows_of_commits) > _CACHED_ROWS:
+            with suppress(KeyError):  # another thread was faster
+                _rows_of_commits.popitem(last=False)
+    return known[1], known[2]
 
 
 def commit_rows(commits: Iterable[Commit]) -> pa.Table:

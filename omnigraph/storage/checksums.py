@@ -9,9 +9,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,12 +66,6 @@ class FileChecksum:
 
 
 FileChecksums = Mapping[str, FileChecksum]
-
-
-def checksum_path(path: Path) -> FileChecksum:
-    """The checksum of a file on a disk."""
-    with path.open("rb") as file:
-        return FileChecksum.of_blocks(iter(lambda: file.read(BLOCK), b""))
 
 
 def find_mismatch(store: "Store", name: str, expected: FileChecksum) -> str | None:
@@ -156,15 +148,3 @@ def matches_own_checksum(name: str, facts: Mapping[str, Any]) -> bool:
 def _own_checksum(name: str, facts: Mapping[str, Any]) -> str:
     text = json.dumps(facts, ensure_ascii=False, sort_keys=True)
     return f"{zlib.crc32(f'{name} {text}'.encode()):08x}"
-
-
-def checksum_files(root: Path, names: Iterable[str]) -> Iterator[tuple[str, FileChecksum]]:
-    """The checksums of files below a directory, with the blobs that stand beside a data file.
-
-    A file that a collector took meanwhile has none: whether it may be committed is decided later.
-    """
-    for name in names:
-        path = root / name
-        for file in (path, *sorted(path.with_suffix("").rglob("*.blob"))):
-            with suppress(FileNotFoundError):
-                yield file.relative_to(root).as_posix(), checksum_path(file)

@@ -13,12 +13,13 @@ from typing import Any, Literal
 
 import lance
 
-from .checksums import FileChecksum, checksum_files
+from .checksums import FileChecksum
 from .effects import Effects
 from .failures import AbsentError, storage_failure, unpanicked
-from .objects import Objects, open_objects, sync_names
+from .objects import Objects, open_objects
 from .root import Root, parse_root
 from .substrait import mend_filters
+from .written_files import visit_files
 
 mend_filters()
 
@@ -175,18 +176,11 @@ class Store:
         """Make written files and their names survive a power loss (local disk only)."""
         if not self.root.local or self.durability != "fsync":
             return
-        given = [Path(self.root.path, name) for name in names]
-        # Large blobs stand beside their data file, in a directory of its name.
-        paths = given + [blob for path in given for blob in path.with_suffix("").rglob("*.blob")]
-        for path in paths:
-            with path.open("rb") as file:
-                _fsync(file.fileno())
-        for directory in {path.parent for path in paths}:
-            sync_names(directory, Path(self.root.path), self._durable)
+        visit_files(self.root.path, names, None, self._durable)
 
     def checksum_files(self, names: Iterable[str]) -> dict[str, FileChecksum]:
         """The checksums of files that were just written; none on an object store."""
-        return dict(checksum_files(Path(self.root.path), names)) if self.root.local else {}
+        return visit_files(self.root.path, names, {}, None) if self.root.local else {}
 
     def read_back(self, names: Iterable[str]) -> dict[str, FileChecksum]:
         """The checksums of files that Lance wrote, read back from an object store.
@@ -206,14 +200,13 @@ class Store:
         `known` are checksums that a writer elsewhere took. On an object store there are no others:
         reading a file back would cost a request.
         """
-        names = list(names)
-        checksums = dict(known or {})
-        checksums |= self.checksum_files(name for name in names if name not in checksums)
+        if not self.root.local:
+            return dict(known or {})
+        durable = self._durable if self.durability == "fsync" else None
         try:
-            self.sync(*names)
+            return visit_files(self.root.path, names, known or {}, durable)
         except FileNotFoundError as error:  # a collector took it: the writer stages it again
             raise AbsentError(f"{error.filename} is gone before it was committed") from error
-        return checksums
 
 
 def version_names(location: str, version: int) -> set[str]:
@@ -224,12 +217,6 @@ def version_names(location: str, version: int) -> set[str]:
     """
     line = (1 << 64) - 1 - version
     return {f"{location}/_versions/{name}.manifest" for name in (f"{line:020}", f"d{version}")}
-
-
-def _fsync(handle: int) -> None:
-    import os
-
-    os.fsync(handle)
 
 
 def open_store(

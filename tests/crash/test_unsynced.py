@@ -13,7 +13,7 @@ from omnigraph.errors import InitializationIndeterminate, RecoveryRequired, Stor
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
 from omnigraph.history.line import Line
 from omnigraph.history.plan import Signature
-from omnigraph.storage import store as stores
+from omnigraph.storage import written_files
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import open_store
 from tests.rig.writes import (
@@ -41,7 +41,7 @@ def refusing(monkeypatch: pytest.MonkeyPatch, part: str) -> Iterator[list[str]]:
         real(handle)
 
     with monkeypatch.context() as patch:
-        patch.setattr(stores, "_fsync", fsync)
+        patch.setattr(written_files, "_fsync", fsync)
         yield synced
 
 
