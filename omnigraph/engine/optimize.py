@@ -249,7 +249,10 @@ def _damaged(
     names = [name for files in named.values() for name in files.all]
     wrong = damaged_files(store, txn.base.state, names, hands)
     mismatches = {
-        key: wrong[name] for key, files in named.items() for name in files.all if name in wrong
+        key: DamagedError(f"{key} was left alone: {wrong[name].message}")
+        for key, files in named.items()
+        for name in files.all
+        if name in wrong
     }
     return mismatches or damaged(store, entries, deep=True)
 
