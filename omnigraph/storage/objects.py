@@ -60,6 +60,9 @@ class Backend(Protocol):
     def fill(self, name: str, blocks: Iterator[bytes]) -> None:
         """Write a large object piece by piece; it is there as a whole or not at all."""
 
+    def send(self, name: str, body: bytes) -> None:
+        """Write a data file under a name that nobody else can have."""
+
     def remove(self, name: str) -> None:
         """Remove an object; one that is not there is no error."""
 
@@ -233,6 +236,10 @@ class LocalBackend:
         with reported("unknown"), self._scratch(target, blocks) as scratch:
             scratch.replace(target)
             self._sync(target.parent)
+
+    def send(self, name: str, body: bytes) -> None:
+        """Rename a finished file to its name."""
+        self.fill(name, iter((body,)))
 
     def remove(self, name: str) -> None:
         """Unlink a file, for good: what is removed after it must not be gone alone."""

@@ -49,6 +49,8 @@ _ABSENT = (FileNotFoundError, refused.NotFoundError)
 # A control object is small: who waits longer than this waits for a store that is not there.
 _REQUEST = timedelta(seconds=10)
 _TRYING = timedelta(seconds=10)
+# A block of a data file, on a slow line.
+_TRANSFER = timedelta(seconds=120)
 _PAGE = 1000  # names that a store gives at once
 
 
@@ -57,6 +59,7 @@ class S3Backend:
     """The objects below a prefix of a bucket. Creation is a conditional PUT: first wins."""
 
     store: S3Store
+    bulk: S3Store  # the same bucket, for requests that carry data and may take long
 
     @classmethod
     def connect(cls, root: Root) -> "S3Backend":
@@ -64,14 +67,17 @@ class S3Backend:
         bucket, _, prefix = root.path.partition("/")
         _check_endpoint(root.options)
         with reported("none", _SETTINGS):
-            store = S3Store(
-                bucket,
-                prefix=prefix,
-                config=_config(root.options),
-                client_options=_client(root.options),
-                retry_config=_retries(root.options),
+            store, bulk = (
+                S3Store(
+                    bucket,
+                    prefix=prefix,
+                    config=_config(root.options),
+                    client_options=_client(root.options, timeout),
+                    retry_config=_retries(root.options, trying),
+                )
+                for timeout, trying in ((_REQUEST, _TRYING), (_TRANSFER, _TRANSFER))
             )
-        return cls(store)
+        return cls(store, bulk)
 
     def read(self, name: str) -> bytes | None:
         """The bytes of an object; None only when the store says that there is none."""
@@ -99,14 +105,19 @@ class S3Backend:
         """The bytes of an object piece by piece; None only when the store says there is none."""
         with reported("none", _KINDS):
             try:
-                return _pieces(obstore.get(self.store, name))
+                return _pieces(obstore.get(self.bulk, name))
             except _ABSENT:
                 return None
 
     def fill(self, name: str, blocks: Iterator[bytes]) -> None:
         """Write an object piece by piece."""
         with reported("unknown", _KINDS):
-            obstore.put(self.store, name, _elsewhere(blocks), chunk_size=BLOCK)
+            obstore.put(self.bulk, name, _elsewhere(blocks), chunk_size=BLOCK)
+
+    def send(self, name: str, body: bytes) -> None:
+        """Write a data file in one request."""
+        with reported("unknown", _KINDS):
+            obstore.put(self.bulk, name, body, use_multipart=False)
 
     def remove(self, name: str) -> None:
         """Remove an object; one that is not there is no error."""
@@ -196,17 +207,17 @@ def _config(options: Mapping[str, str]) -> Any:
     return found
 
 
-def _client(options: Mapping[str, str]) -> Any:
+def _client(options: Mapping[str, str], timeout: timedelta) -> Any:
     return {
         "allow_http": options.get("allow_http") == "true",
         "connect_timeout": options.get("connect_timeout", "5s"),
-        "timeout": _REQUEST,
+        "timeout": timeout,
     }
 
 
-def _retries(options: Mapping[str, str]) -> Any:
+def _retries(options: Mapping[str, str], trying: timedelta) -> Any:
     return {
         "max_retries": int(options.get("client_max_retries", "3")),
-        "retry_timeout": _TRYING,
+        "retry_timeout": trying,
         "backoff": {"max_backoff": timedelta(seconds=2)},
     }

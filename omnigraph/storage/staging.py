@@ -79,7 +79,7 @@ def _send(store: Store, location: str, directory: Path) -> Iterator[tuple[str, F
         name = f"{location}/{path.relative_to(directory).as_posix()}"
         if path.stat().st_size <= PART:
             body = path.read_bytes()
-            store.objects.backend.replace(name, body)
+            store.objects.backend.send(name, body)
             yield name, FileChecksum.of_bytes(body)
         else:
             store.objects.backend.fill(name, _blocks(path))
@@ -113,7 +113,7 @@ def delete_rows(
     }
     marked = FragmentMetadata.from_json(json.dumps(facts))
     name, body = deletion_file(location, marked), write_offsets(deleted)
-    store.objects.backend.replace(name, body)
+    store.objects.backend.send(name, body)
     store.memory.put(name, deleted)
     return marked, {name: FileChecksum.of_bytes(body)}
 
