@@ -120,4 +120,4 @@ def _show(done: "Repair") -> None:
     if done.preview and any(one.action == "preview" for one in done.datasets):
         show.note("nothing was written; rows that were appended: --force --confirm")
     if done.preview and (done.names or done.versions):
-        show.note("nothing was written; add --confirm to restore what was lost")
+        show.note("nothing was written; add --confirm to do this")

@@ -21,7 +21,7 @@ from omnigraph.history.plan import PublishPlan, SameVersion, Signature, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.history.schemas import read_schema
 from omnigraph.history.upkeep import FIRST, in_smaller_bites
-from omnigraph.history.verification import damaged_files
+from omnigraph.history.verification import check_intact, damaged_files
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.naming import require_names, shorten_name
 from omnigraph.rules.check import type_named
@@ -291,6 +291,7 @@ def _plan(run: _Run, txn: WriteTxn, limit: int | None) -> PublishPlan | None:
     pieces: dict[str, Staged] = {}
     for key in left:
         bite = limit or FIRST  # others of this process wait meanwhile
+        check_intact(txn.store, state, txn.table(key))
         staged = stage_rewrite(txn.store, txn.table(key), deletions=_DELETED, at_most=bite)
         pieces |= {key: staged} if staged is not None else {}
     if not fits and not pieces:

@@ -17,7 +17,7 @@ from omnigraph.storage.store import Store
 
 from .finding import Finding
 
-RESTORE = "restore the file from a copy; `omnigraph repair` names what can still be read"
+RESTORE = "restore the file from a copy, or go on from the newest commit that can be read"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,14 @@
 Only what was never acknowledged is set aside, it is kept, and a record of it is left.
 """
 
+import logging
+
 from omnigraph.storage import layout, torn
 from omnigraph.storage.store import Store
 
 from .audit import record_set_aside
+
+_log = logging.getLogger("omnigraph")
 
 
 def set_torn_aside(store: Store, branch: str, ulid: str) -> None:
@@ -16,4 +20,13 @@ def set_torn_aside(store: Store, branch: str, ulid: str) -> None:
     """
     location = layout.manifest_directory(ulid)
     for version in torn.torn_run(store, location):
-        torn.set_aside(store, location, version, lambda one: record_set_aside(store, one, branch))
+        place = torn.set_aside(
+            store, location, version, lambda one: record_set_aside(store, one, branch)
+        )
+        if place is not None:
+            _log.warning(
+                "version %d of branch %s was not written to its end, and was moved to %s",
+                version,
+                branch,
+                place,
+            )

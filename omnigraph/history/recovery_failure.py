@@ -16,6 +16,8 @@ Prospect = Literal["for_good", "later", "unclear"]
 _LASTING = frozenset(
     {errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.EILSEQ, errno.EINVAL}
 )
+# What a machine meets while it is out of something, or a mount is away.
+_PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.EIO})
 
 
 def judge_failure(error: Exception) -> Prospect:
@@ -45,6 +47,8 @@ def _judge_storage(error: StorageError) -> Prospect:
     if error.kind == "permanent":
         return "for_good"
     if error.kind in ("transient", "configuration"):
+        return "later"
+    if isinstance(cause, OSError) and cause.errno in _PASSING:
         return "later"
     # A file that is not there may have been replaced since the state that names it was read.
     return "unclear"

@@ -4,17 +4,19 @@ Owns the rule that damage is never copied into a fresh file, where no checksum c
 more. On an object store nothing is read for this alone: such a store verifies what it keeps.
 """
 
+import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from omnigraph.errors import HistoryReclaimed, NotFound, OmnigraphError
+from omnigraph.errors import HistoryReclaimed, OmnigraphError, StorageError
 from omnigraph.storage import layout
 from omnigraph.storage.checksums import FileChecksum, find_mismatch
 from omnigraph.storage.failures import DamagedError
-from omnigraph.storage.hands import Hands
+from omnigraph.storage.hands import Hands, Here
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table
-from omnigraph.storage.transfer import version_files
+from omnigraph.storage.transfer import Files, version_files
 
 from . import refs
 from .file_checksums import find_checksums, read_checksums
@@ -39,6 +41,13 @@ def damaged_files(
 def mismatch_error(name: str, reason: str) -> DamagedError:
     """The error for a file that is not what was written."""
     return DamagedError(f"{name} is damaged: {reason}; nothing was changed")
+
+
+def check_intact(store: Store, state: State, table: Table) -> None:
+    """Raise `DamagedError` if a file that a rewrite of a table may read does not match."""
+    files = version_files(store, table.location, table.version).all
+    for error in damaged_files(store, state, files, Here()).values():
+        raise error
 
 
 def intact(store: Store, state: State) -> Callable[[Iterable[str]], bool]:
@@ -70,15 +79,22 @@ class FirstUseVerifier:
     checksums: dict[str, FileChecksum] = field(default_factory=dict)
     verified: set[str] = field(default_factory=set)
     _commits: set[str] = field(default_factory=set)
+    _unrecorded: set[str] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, store: Store, table: Table) -> None:
         """Raise `DamagedError` if a file of the table does not match its checksum."""
         files = version_files(store, table.location, table.version)
-        named = {*files.all, *self._below(files.places)}
-        if not named <= self.checksums.keys():
+        with self._lock:
+            self._verify(store, files)
+
+    def _verify(self, store: Store, files: Files) -> None:
+        named = set(files.all)
+        if not named <= self.checksums.keys() | self._unrecorded:
             self._learn(store)
-            named |= self._below(files.places)
-        named |= self._below(name.removesuffix(".lance") for name in files.data)
+            self._unrecorded |= named - self.checksums.keys()
+        beside = (name.removesuffix(".lance") for name in files.data)
+        named |= self._below((*files.places, *beside))
         for name in sorted((named & self.checksums.keys()) - self.verified):
             reason = find_mismatch(store, name, self.checksums[name])
             if reason is not None:
@@ -93,16 +109,15 @@ class FirstUseVerifier:
     def _learn(self, store: Store) -> None:
         for place in (layout.REFS, layout.TAGS):
             for name in refs.known_names(store, place):
-                ref = refs.look_up(store, name, place)
-                if ref is not None:
-                    self._learn_from(store, ref.ulid)
+                # What is wrong with another branch is found by who opens it, and by `check`.
+                with suppress(OmnigraphError):
+                    ref = refs.look_up(store, name, place)
+                    if ref is not None:
+                        self._learn_from(store, ref.ulid)
 
     def _learn_from(self, store: Store, ulid: str) -> None:
-        try:
-            state = read_manifest(store, ulid).state
-        except NotFound:
-            return  # deleted since it was listed
-        for commit in Log(store, state).newest_commits():
+        for commit in Log(store, read_manifest(store, ulid).state).newest_commits():
             if commit.id not in self._commits:
+                with suppress(StorageError):  # a lost object of checksums says nothing of files
+                    self.checksums.update(read_checksums(store, commit))
                 self._commits.add(commit.id)
-                self.checksums.update(read_checksums(store, commit))

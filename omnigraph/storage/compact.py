@@ -15,6 +15,7 @@ from lance import FragmentMetadata, LanceOperation
 
 from omnigraph import ids
 
+from .blobs import is_blob
 from .checksums import FileChecksum
 from .failures import DamagedError
 from .fields import columns_of
@@ -128,7 +129,8 @@ def run_task(store: Store, table: Table, task: str) -> str:
     except pa.ArrowInvalid as error:  # how Lance says that it could not read
         raise DamagedError(f"{table.location} cannot be read: {error}") from error
     old = [one.to_json() for one in done.original_fragments]
-    checksums = store.read_back(data_files(table, done.new_fragments))
+    has_blobs = any(is_blob(column) for column in table.schema)
+    checksums = store.read_back(data_files(table, done.new_fragments), blobs=has_blobs)
     return json.dumps(
         {
             "old": old,

@@ -64,8 +64,13 @@ def known_offsets(store: Store, location: str, fragment: Any) -> Offsets | None:
         return cached
     offsets = _read_offsets(store, location, fragment)
     if offsets is not None and name:
-        store.memory.put(name, offsets, weight=1 + len(offsets) // _CACHED)
+        remember_offsets(store, name, offsets)
     return offsets
+
+
+def remember_offsets(store: Store, name: str, offsets: Offsets) -> None:
+    """Remember the content of a deletion file, which never changes."""
+    store.memory.put(name, offsets, weight=1 + len(offsets) // _CACHED)
 
 
 def deleted_offsets(store: Store, table: "Table", fragment: Any) -> Offsets | None:

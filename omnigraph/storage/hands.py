@@ -14,7 +14,9 @@ from typing import Protocol, TypeVar
 
 from lance.dataset import Index
 
-from .checksums import FileChecksums, find_mismatch
+from omnigraph.errors import StorageError
+
+from .checksums import FileChecksum, FileChecksums, find_mismatch
 from .compact import run_task
 from .index import Build, build
 from .store import Store
@@ -66,8 +68,18 @@ class Here:
     def verify(self, store: Store, files: FileChecksums) -> dict[str, str]:
         """Read files and compare them with their checksums, some at once."""
         with ThreadPoolExecutor(VERIFIED_AT_ONCE, "verify") as pool:
-            reasons = pool.map(partial(find_mismatch, store), files, files.values())
+            reasons = pool.map(partial(_find_fault, store), files, files.values())
             return {name: reason for name, reason in zip(files, reasons, strict=True) if reason}
+
+
+def _find_fault(store: Store, name: str, expected: FileChecksum) -> str | None:
+    """What is wrong with a file; one that the disk cannot read is damaged like any other."""
+    try:
+        return find_mismatch(store, name, expected)
+    except StorageError as error:
+        if error.kind == "transient":
+            raise
+        return f"it cannot be read ({error.reason or error.message})"
 
 
 def at_once() -> int:

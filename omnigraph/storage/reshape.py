@@ -151,7 +151,7 @@ def _project(store: Store, table: Table, final: list[Column]) -> Table:
 
 
 def _commit(store: Store, table: Table, operation: Any, files: tuple[str, ...]) -> Table:
-    checksums = store.read_back(files)
+    checksums = store.read_back(files, blobs=any(is_blob(one) for one in table.schema))
     fields = field_digest(table)
     staged = Staged(table.location, operation, fields, files=files, checksums=checksums)
     return commit(store, table, staged)

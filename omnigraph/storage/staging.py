@@ -22,7 +22,7 @@ from omnigraph import ids
 
 from .checksums import BLOCK, FileChecksum, checksum_manifest
 from .deletion_list import write_offsets
-from .deletions import deletion_file, known_offsets
+from .deletions import deletion_file, known_offsets, remember_offsets
 from .failures import DamagedError
 from .objects import BLOCK as PART
 from .store import Store
@@ -114,7 +114,7 @@ def delete_rows(
     marked = FragmentMetadata.from_json(json.dumps(facts))
     name, body = deletion_file(location, marked), write_offsets(deleted)
     store.objects.backend.send(name, body)
-    store.memory.put(name, deleted)
+    remember_offsets(store, name, deleted)
     return marked, {name: FileChecksum.of_bytes(body)}
 
 

@@ -6,7 +6,7 @@ because opening a pinned version costs two requests and holding it costs none.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -182,14 +182,17 @@ class Store:
         """The checksums of files that were just written; none on an object store."""
         return visit_files(self.root.path, names, {}, None) if self.root.local else {}
 
-    def read_back(self, names: Iterable[str]) -> dict[str, FileChecksum]:
+    def read_back(self, names: Sequence[str], *, blobs: bool = False) -> dict[str, FileChecksum]:
         """The checksums of files that Lance wrote, read back from an object store.
 
-        For bulk work only: it costs a request for each file.
+        For bulk work only: it costs a request for each file, and a listing for each data file that
+        may have `blobs` beside it.
         """
         if self.root.local:
             return self.checksum_files(names)
-        read = ((name, self.objects.backend.blocks(name)) for name in names)
+        stems = [name.removesuffix(".lance") for name in names] if blobs else []
+        beside = [one.name for stem in stems for one in self.objects.list(stem)]
+        read = ((name, self.objects.backend.blocks(name)) for name in (*names, *beside))
         return {name: FileChecksum.of_blocks(body) for name, body in read if body is not None}
 
     def sync_files(

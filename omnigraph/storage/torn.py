@@ -22,6 +22,8 @@ from .objects import sync_directory
 from .store import Store
 
 _LAST = (1 << 64) - 1
+_MAGIC = b"LANC"  # how every version file of Lance ends
+_BLOCK = 512  # bytes: what a disk writes at once
 
 
 class TornError(StorageError):
@@ -45,6 +47,8 @@ def torn_run(store: Store, location: str) -> list[int]:
     run = list(takewhile(lambda one: not _opens(store, location, one), versions))
     if not run or not _there(store, location, run):
         return []
+    if not all(looks_torn(_path(store, location, one).read_bytes()) for one in run):
+        return []  # written to its end: whatever is wrong with it came later
     if versions == [1]:
         return [1] if not _path(store, location, 1).read_bytes().strip(b"\0") else []
     # A failure that passes (too many open files) meets every version: the one right below must
@@ -52,6 +56,19 @@ def torn_run(store: Store, location: str) -> list[int]:
     below = run[-1] - 1
     whole = run == list(range(run[0], below, -1)) and below in versions
     return run if whole and not any(_opens(store, location, one) for one in run) else []
+
+
+def looks_torn(body: bytes) -> bool:
+    """Whether a file looks like one that was never written to its end.
+
+    A power loss leaves it short, or with blocks that were never filled. A whole file that cannot be
+    read was damaged later, after it may have been acknowledged: it must never be set aside.
+
+    >>> looks_torn(b""), looks_torn(b"x" * 90 + b"LANC"), looks_torn(bytes(1024) + b"LANC")
+    (True, False, True)
+    """
+    blocks = (body[at : at + _BLOCK] for at in range(0, len(body) - _BLOCK + 1, _BLOCK))
+    return not body.endswith(_MAGIC) or any(not block.strip(b"\0") for block in blocks)
 
 
 def set_aside(

@@ -22,7 +22,7 @@ TEARS: dict[str, Tear] = {
     "empty": lambda _: b"",
     "zeros": lambda body: bytes(len(body)),
     "half": lambda body: body[: len(body) // 2],
-    "scrambled": lambda body: body[:-40] + b"\xff" * 20 + body[-20:],
+    "holes": lambda body: body[:512] + bytes(512) + body[1024:],
 }
 
 
@@ -64,6 +64,16 @@ def test_a_torn_newest_version_is_set_aside_by_a_read_write_open(root: Path, how
     graphs.open(root)
     assert len(list_outcomes(open_store(str(root)))) == 1
     check_invariants(root)
+
+
+def test_a_version_that_was_written_to_its_end_is_damage_and_stays(root: Path) -> None:
+    write(line_at(root), append({"acknowledged": 9}))
+    tear(root, 5, lambda body: body[:-40] + b"\xff" * 20 + body[-20:])
+    for read_only in (True, False):
+        with pytest.raises(StorageError, match="__manifest is damaged"):
+            graphs.open(root, read_only=read_only)
+    assert version_file(root, 5).exists()
+    assert list_outcomes(open_store(str(root))) == []
 
 
 def test_a_torn_version_before_the_newest_is_not_touched(root: Path) -> None:

@@ -1,5 +1,7 @@
 """Checksums of files: recorded by every write, compared by check, copy, optimize and first use."""
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from omnigraph.errors import InputError, OmnigraphError, StorageError
 from omnigraph.graph import Graph
 from omnigraph.history import file_checksums
 from omnigraph.storage.failures import DamagedError
+from omnigraph.storage.objects import LocalBackend
 from omnigraph.storage.transfer import version_files
 from tests.health.conftest import again
 
@@ -76,6 +79,61 @@ def test_optimize_leaves_damaged_files_where_check_finds_them(graph: Graph) -> N
     assert path.name in str(told["node:Person"])
     assert path in data_files(graph)
     assert not graph.check()
+
+
+def test_an_erasure_refuses_to_rewrite_damaged_files(graph: Graph) -> None:
+    path = rotten(graph)
+    graph.delete("Person", where='name = "ada"')
+    with pytest.raises(StorageError, match=path.name):
+        again(graph).cleanup(keep=1, grace=0, erase=True, confirm=True)
+    assert path in data_files(graph)
+    assert not graph.check()
+
+
+def test_a_file_that_the_disk_cannot_read_is_named(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = data_files(graph)[0]
+    real = LocalBackend.blocks
+
+    def blocks(self: LocalBackend, name: str) -> Iterator[bytes] | None:
+        if name.endswith(path.name):
+            raise StorageError(kind="unknown", reason="Input/output error", effect="none")
+        return real(self, name)
+
+    monkeypatch.setattr(LocalBackend, "blocks", blocks)
+    checkup = graph.check(sample=1.0)
+    told = [one for one in checkup.findings if one.name == path.relative_to(graph.uri).as_posix()]
+    assert "it cannot be read (Input/output error)" in told[0].reason
+
+
+@pytest.mark.parametrize("step", [61, pytest.param(3, marks=pytest.mark.full)])
+def test_a_flipped_bit_in_the_newest_manifest_drops_no_commit(
+    graph: Graph, tmp_path: Path, step: int
+) -> None:
+    """A version that was written to its end may have been acknowledged: it is never set aside."""
+    graph.insert("Person", {"name": "walter"})
+    newest = min(Path(graph.uri, "__manifest", "_versions").iterdir())
+    for at in range(0, newest.stat().st_size, step):
+        root = Path(shutil.copytree(graph.uri, tmp_path / f"at{at}"))
+        path = root / newest.relative_to(graph.uri)
+        body = bytearray(path.read_bytes())
+        body[at] ^= 1 << (at % 8)
+        path.write_bytes(bytes(body))
+        try:
+            opened = omnigraph.open(root, durability="os")
+            opened.insert("Person", {"name": "new"})
+        except OmnigraphError:
+            assert path.exists()
+        else:
+            assert {"walter", "new"} <= set(names(opened)), at
+        shutil.rmtree(root)
+
+
+def test_a_verifying_handle_reads_beside_damage_elsewhere(graph: Graph) -> None:
+    (ref,) = Path(graph.uri, "_refs", "tags").rglob("*.json")
+    ref.write_bytes(ref.read_bytes()[:20])
+    assert "ada" in names(omnigraph.open(graph.uri, verify=True))
 
 
 def test_tail_compaction_leaves_damaged_files_where_check_finds_them(graph: Graph) -> None:

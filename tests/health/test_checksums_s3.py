@@ -6,6 +6,7 @@ import pytest
 
 import omnigraph
 from omnigraph.graph import Graph
+from omnigraph.history.file_checksums import collect_checksums
 from tests.rig.plugin import S3
 
 SCHEMA = "node P { name: String @key  n: I32?  raw: Blob? }\nedge E: P -> P"
@@ -31,6 +32,17 @@ def test_every_file_but_those_of_indexes_has_a_checksum(graph: Graph) -> None:
     assert checkup.read["verified"] > 10
     names = match(graph)
     assert names == [["p0", 10], ["p1", 11]]
+
+
+def test_blobs_of_compacted_files_have_checksums(graph: Graph) -> None:
+    for number in range(3):
+        graph.insert("P", {"name": f"q{number}", "raw": bytes([number + 9]) * 100_000})
+    graph.optimize()
+    fresh = omnigraph.open(graph.uri)
+    blobs = [one.name for one in fresh._store.objects.list("nodes") if one.name.endswith(".blob")]
+    state = fresh._line.refresh().state
+    recorded = collect_checksums(fresh._store, [state])
+    assert set(blobs) <= recorded.keys()
 
 
 def match(graph: Graph) -> list[list[object]]:

@@ -14,6 +14,7 @@ from omnigraph.history.line import Line
 from omnigraph.history.plan import PublishPlan, Signature, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.history.upkeep import in_smaller_bites
+from omnigraph.history.verification import check_intact
 from omnigraph.storage.compact import fragments_with_dropped, stage_rewrite
 from omnigraph.storage.failures import AbsentError
 from omnigraph.storage.index import kinds_of, stage_indexes
@@ -58,6 +59,7 @@ def _rewrite(line: Line) -> bool:
             table = txn.table(key)
             dropped = fragments_with_dropped(table)
             if dropped or any(one.metadata.deletion_file for one in table.dataset.get_fragments()):
+                check_intact(txn.store, txn.base.state, table)
                 staged = stage_rewrite(txn.store, table, at_most=limit, also=dropped)
                 found |= {key: staged} if staged is not None else {}
         return PublishPlan("optimize", found, maintenance=True) if found else None
