@@ -9,6 +9,7 @@ a writer never waits for any of it, and is never made to fail.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -291,8 +292,9 @@ def _plan(run: _Run, txn: WriteTxn, limit: int | None) -> PublishPlan | None:
     pieces: dict[str, Staged] = {}
     for key in left:
         bite = limit or FIRST  # others of this process wait meanwhile
-        check_intact(txn.store, state, txn.table(key))
-        staged = stage_rewrite(txn.store, txn.table(key), deletions=_DELETED, at_most=bite)
+        verify = partial(check_intact, txn.store, state)
+        table = txn.table(key)
+        staged = stage_rewrite(txn.store, table, deletions=_DELETED, at_most=bite, verify=verify)
         pieces |= {key: staged} if staged is not None else {}
     if not fits and not pieces:
         return None

@@ -43,10 +43,9 @@ def mismatch_error(name: str, reason: str) -> DamagedError:
     return DamagedError(f"{name} is damaged: {reason}; nothing was changed")
 
 
-def check_intact(store: Store, state: State, table: Table) -> None:
-    """Raise `DamagedError` if a file that a rewrite of a table may read does not match."""
-    files = version_files(store, table.location, table.version).all
-    for error in damaged_files(store, state, files, Here()).values():
+def check_intact(store: Store, state: State, names: Iterable[str]) -> None:
+    """Raise `DamagedError` if one of these files does not match its checksum."""
+    for error in damaged_files(store, state, names, Here()).values():
         raise error
 
 

@@ -30,7 +30,7 @@ _SIDES = ("old", "new")
 _ONE = 1 << 30  # rows: whatever a task is given becomes one fragment
 
 
-def stage_rewrite(
+def stage_rewrite(  # noqa: PLR0913 - all but two are named
     store: Store,
     table: Table,
     *,
@@ -38,11 +38,16 @@ def stage_rewrite(
     at_most: int | None = None,
     deletions: float = 0.0,
     also: Collection[int] = (),
+    verify: Callable[[Sequence[str]], None] = lambda _: None,
 ) -> Staged | None:
-    """Small fragments put together, content unchanged; None when there is nothing to do."""
+    """Small fragments put together, content unchanged; None when there is nothing to do.
+
+    `verify` is given the files that will be read, and raises for one that must not be rewritten.
+    """
     tasks = plan_rewrite(
         table, target_rows=target_rows, at_most=at_most, deletions=deletions, also=also
     )
+    verify([name for task in tasks for name in task_sources(table, task)])
     return rewritten(table, [run_task(store, table, one) for one in tasks]) if tasks else None
 
 

@@ -6,6 +6,7 @@ rewrite is published as maintenance, and re-planned when it loses to a writer.
 """
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from omnigraph.errors import BranchNotFound, HistoryReclaimed, ReadSetConflict
@@ -59,8 +60,8 @@ def _rewrite(line: Line) -> bool:
             table = txn.table(key)
             dropped = fragments_with_dropped(table)
             if dropped or any(one.metadata.deletion_file for one in table.dataset.get_fragments()):
-                check_intact(txn.store, txn.base.state, table)
-                staged = stage_rewrite(txn.store, table, at_most=limit, also=dropped)
+                verify = partial(check_intact, txn.store, txn.base.state)
+                staged = stage_rewrite(txn.store, table, at_most=limit, also=dropped, verify=verify)
                 found |= {key: staged} if staged is not None else {}
         return PublishPlan("optimize", found, maintenance=True) if found else None
 
