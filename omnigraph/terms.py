@@ -4,7 +4,6 @@ Owns the step from a caller's options to what the protocol checks on every attem
 of a conditional write, the strictness of an update, the wish to stop.
 """
 
-import hashlib
 import os
 import threading
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from typing import Any
 
 from omnigraph.errors import Cancelled, InputError
 from omnigraph.history.plan import HeadWas, Requirement, Signature, Watch, WriteTxn
+from omnigraph.request_digest import digest_request
 
 _RESERVED = "omnigraph:"
 _PLAIN = (str, bytes, int, float, date)
@@ -40,7 +40,7 @@ class Terms:
             if text is not None and len(text) > _LONGEST:
                 raise InputError(f"{name} has more than {_LONGEST} characters", reason="too long")
         key = self.idempotency_key
-        digest = None if key is None else hashlib.sha256(repr(request).encode()).hexdigest()
+        digest = None if key is None else digest_request(request)
         return Signature(self.actor, self.message, key, digest)
 
     def conditions(self, watch: Watch, attempts: "Attempts") -> tuple[Requirement, ...]:

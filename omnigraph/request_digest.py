@@ -1,0 +1,86 @@
+"""The digest of a write request, under which an idempotency key recognises its repetition.
+
+Owns the canonical form of a request: a text that depends only on what was requested, never on how
+this code names its classes and fields. Records written by an earlier release must keep matching,
+so a form never changes; a new one gets the next version and a prefix in its digests.
+"""
+
+import hashlib
+from dataclasses import fields
+from datetime import date
+from typing import Any
+
+from omnigraph.lang.query import plan
+from omnigraph.values import PropertyType, ScalarType
+
+# Version 1 has no prefix: its digests were stored before forms had versions.
+FORM_VERSION = 1
+
+# The name of a class in the form, then the names of its fields, in the order of their definition.
+_FORM_NAMES: dict[type, str] = {
+    plan.WritePlan: "WritePlan statements",
+    plan.InsertRow: "InsertRow kind type_name assignments",
+    plan.UpdateRows: "UpdateRows type_name assignments where",
+    plan.DeleteRows: "DeleteRows kind type_name where cascades",
+    plan.Assign: "Assign name value",
+    plan.Constant: "Constant value type",
+    plan.Parameter: "Parameter name type",
+    plan.PropertyValue: "PropertyValue variable name type",
+    plan.SystemValue: "SystemValue variable field type",
+    plan.Entity: "Entity variable type_name",
+    plan.Score: "Score ranking",
+    plan.Aggregate: "Aggregate function argument distinct",
+    plan.Compare: "Compare left operator right",
+    plan.TextTest: "TextTest left operator right",
+    plan.InList: "InList operand items",
+    plan.IsNull: "IsNull operand negated",
+    plan.OfType: "OfType variable type_name",
+    plan.TextSearch: "TextSearch function field query max_edits",
+    plan.And: "And items",
+    plan.Or: "Or items",
+    plan.Not: "Not item",
+    plan.Bm25: "Bm25 field query",
+    plan.Nearest: "Nearest field query model",
+    plan.Fuse: "Fuse first second k",
+    PropertyType: "PropertyType scalar nullable is_list enum_values vector_dim",
+}
+
+
+def digest_request(request: object) -> str:
+    """Return the digest of a request: a write plan with its arguments, records, or a list of them.
+
+    >>> digest_request(("append", [("Person", [[("name", "'ann'")]])]))[:16]
+    '5784f9f6d4e3190e'
+    """
+    return hashlib.sha256(canonical_text(request).encode()).hexdigest()
+
+
+def canonical_text(value: object) -> str:
+    """Return a request in its canonical form.
+
+    Raises:
+        TypeError: a value has no form; its own `repr` could change with the next release.
+
+    >>> canonical_text(("append", [1, None, "x"], (2.5,)))
+    "('append', [1, None, 'x'], (2.5,))"
+    """
+    if value is None or isinstance(value, str | bytes | int | float | date):
+        return repr(value)
+    if isinstance(value, ScalarType):
+        return f"<ScalarType.{value.value.upper()}: {value.value!r}>"
+    if isinstance(value, list):
+        return f"[{', '.join(map(canonical_text, value))}]"
+    if isinstance(value, tuple):
+        comma = "," if len(value) == 1 else ""
+        return f"({', '.join(map(canonical_text, value))}{comma})"
+    return _record_text(value)
+
+
+def _record_text(value: Any) -> str:
+    names = _FORM_NAMES.get(type(value))
+    if names is None:
+        raise TypeError(f"{type(value).__name__} has no canonical form in a request digest")
+    class_name, *field_names = names.split()
+    values = (getattr(value, attribute.name) for attribute in fields(value))
+    members = zip(field_names, values, strict=True)
+    return f"{class_name}({', '.join(f'{name}={canonical_text(item)}' for name, item in members)})"

@@ -1,0 +1,59 @@
+"""Idempotency records of an earlier release are recognised after classes and fields were renamed."""
+
+import tarfile
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.errors import InputError
+from omnigraph.ids import fixed
+from omnigraph.lang.query import plan
+from omnigraph.request_digest import canonical_text
+from tests.compat.make_keyed_graph import HERE, STATEMENTS, WRITTEN_AT, repeat_writes
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    with tarfile.open(HERE / "graph.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path / "graph"
+
+
+def test_writes_of_an_earlier_release_are_recognised_by_their_keys(root: Path) -> None:
+    with fixed(WRITTEN_AT + timedelta(hours=1), seed=102):
+        graph = omnigraph.open(root)
+        head = graph.head.id
+        replayed = repeat_writes(graph)
+        assert len(replayed) == len(STATEMENTS) + 3
+        assert all(replayed.values()), replayed
+        assert graph.refresh().head.id == head
+
+
+def test_another_request_under_an_old_key_is_refused(root: Path) -> None:
+    with fixed(WRITTEN_AT + timedelta(hours=1), seed=102):
+        graph = omnigraph.open(root)
+        with pytest.raises(InputError, match="another request"):
+            graph.mutate('delete Person where name = "eve"', idempotency_key="delete")
+
+
+def test_values_without_a_canonical_form_are_refused() -> None:
+    with pytest.raises(TypeError, match="no canonical form"):
+        canonical_text(object())
+
+
+def test_every_class_of_a_write_plan_has_a_canonical_form() -> None:
+    from omnigraph.request_digest import _FORM_NAMES
+
+    reads_only = {
+        "NodeScan", "Step", "Expand", "Close", "Filter", "AntiJoin", "LeftJoin", "Column",
+        "SortKey", "ReadPlan",
+    }  # fmt: skip
+    classes = [value for value in vars(plan).values() if is_dataclass(value)]
+    here = [cls for cls in classes if cls.__module__ == plan.__name__]
+    without_form = {cls.__name__ for cls in here if cls not in _FORM_NAMES}
+    assert len(without_form) == len(reads_only)
+    for cls, names in _FORM_NAMES.items():
+        assert len(fields(cls)) == len(names.split()) - 1  # type: ignore[arg-type]
