@@ -1,7 +1,7 @@
-"""A baseline: everything that a branch holds at one commit, and the cursor that goes on from there.
+"""A baseline: all entities of a branch at one commit, and the cursor that continues from there.
 
-Owns the stream with its one closing record, and the file that it becomes. A stream that was cut off
-has no cursor, and a file appears whole or not at all.
+Owns the stream with its closing record, and the file that the stream is written to. An interrupted
+stream has no cursor, and a file appears complete or not at all.
 """
 
 import fcntl
@@ -22,9 +22,9 @@ from omnigraph.sources import write_lines
 
 
 class Baseline(Guarded, Iterator[dict[str, Any]]):
-    """The entities of one commit, as records that load back; `cursor` is there when all are read.
+    """The entities of one commit as loadable records; `cursor` is set once all are read.
 
-    `lines()` gives the same as NDJSON, with the closing record.
+    `lines()` returns the same as NDJSON, with the closing record.
     """
 
     def __init__(self, shown: Snapshot, line: Line, wanted: Wanted) -> None:
@@ -45,7 +45,7 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
         return record
 
     def lines(self) -> Iterator[bytes]:
-        """NDJSON lines: what is left of the entities, then one record with commit and cursor."""
+        """Yield the remaining entities as NDJSON lines, then one record with commit and cursor."""
         try:
             while True:
                 yield self._next()
@@ -53,7 +53,7 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
             yield orjson.dumps({"baseline": self.to_json()}, option=orjson.OPT_APPEND_NEWLINE)
 
     def to_json(self) -> dict[str, Any]:
-        """The closing record: the commit, and the cursor when all was read."""
+        """Return the closing record: the commit, and the cursor once all entities were read."""
         return {"snapshot_commit_id": self.commit_id, "resume_cursor": self.cursor}
 
     def _next(self) -> bytes:
@@ -65,9 +65,9 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
         return line
 
     def write(self, path: Path) -> None:
-        """Put all of it into a file that survives a crash; others who capture there wait.
+        """Write the whole stream to a file durably; other captures to the same path wait.
 
-        If somebody else replaced the file meanwhile, there is no cursor.
+        If another process replaces the file meanwhile, the write fails and there is no cursor.
         """
         with _alone(path):
             try:
@@ -83,7 +83,7 @@ def _listed(names: Any) -> list[str]:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Nobody else captures into the same file; the lock stays beside it."""
+    """Hold the lock that serializes captures to one file; the lock file stays next to it."""
     lock = path.with_name(f"{path.name}.lock")
     try:
         held = lock.open("ab")

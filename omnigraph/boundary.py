@@ -1,8 +1,8 @@
-"""The boundary of the public API: failures of storage leave it as errors of `omnigraph.errors`.
+"""The error boundary of the public API: storage failures leave it as errors of `omnigraph.errors`.
 
-Owns the translation of what Lance raises and of the signals that layers below send each other.
-Every public method of a `Guarded` class is wrapped when the class is defined, so that a new method
-cannot be forgotten. Errors of callers and mistakes in our own code pass unchanged.
+Owns the translation of Lance exceptions and of the signals that lower layers send each other.
+Defining a `Guarded` class wraps each of its public methods, so a new method cannot be forgotten.
+Errors of callers and bugs in our own code pass unchanged.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,12 +34,12 @@ class Guarded:
                 setattr(cls, name, _guarded_member(member))
 
     def _guarded_store(self) -> "Store | None":
-        """The store that methods of this object may write to; None when they only read."""
+        """Return the store that methods of this object may write to; None if they only read."""
         return None
 
 
 def guarded(call: Call) -> Call:
-    """Wrap a function, or a method, so that it raises typed errors when storage fails."""
+    """Wrap a function or method so that it raises typed errors when storage fails."""
 
     @wraps(call)
     def wrapped(*args: Any, **options: Any) -> Any:
@@ -67,12 +67,12 @@ def _guarded_member(member: Any) -> Any:
 
 
 def _guarded_once(call: Callable[..., Any]) -> Callable[..., Any]:
-    # A dataclass with slots is defined twice, the second time from what the first one became.
+    # A dataclass with slots is defined twice; the second class gets the already wrapped methods.
     return call if call.__dict__.get("guarded") else guarded(call)
 
 
 def _guarded_iterator(items: Iterator[Any]) -> Iterator[Any]:
-    """Items that are read while they are taken; nothing is written meanwhile."""
+    """Translate errors raised while the items are consumed; nothing is written meanwhile."""
     try:
         yield from items
     except BaseException as error:
@@ -83,7 +83,7 @@ def _guarded_iterator(items: Iterator[Any]) -> Iterator[Any]:
 
 
 def _translate(error: BaseException, store: "Store | None", before: int) -> OmnigraphError | None:
-    """The error that a caller sees in the place of one from below; None for all others."""
+    """Return the error that the caller sees instead; None if the original error passes."""
     if isinstance(error, OmnigraphError) and not isinstance(error, FileNotFoundError):
         return None
     if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | StopIteration):
@@ -97,16 +97,16 @@ def _translate(error: BaseException, store: "Store | None", before: int) -> Omni
     if isinstance(error, AbsentError):
         return _removed(error, effect)
     if isinstance(error, LostSwap):
-        return ConcurrentCommit("another process changed the branch meanwhile", effect=effect)
+        return ConcurrentCommit("another process changed the branch concurrently", effect=effect)
     if isinstance(error, UnsureSwap):
-        return StorageError(f"the store did not say whether it wrote: {error}", effect="unknown")
+        return StorageError(f"the store did not confirm the write: {error}", effect="unknown")
     return native_failure(error, effect=effect)
 
 
 def _removed(error: OmnigraphError, effect: Effect) -> ConcurrentCommit:
-    """Something that was there a moment ago, and is proved not to be there any more."""
+    """Return the error for an object that existed a moment ago and is now proven absent."""
     return ConcurrentCommit(
-        f"{error.message}: another process removed it meanwhile",
+        f"{error.message}: another process removed it concurrently",
         effect=effect,
-        hint="read again and retry; if it fails again, `omnigraph check` names what is missing",
+        hint="read again and retry; if it fails again, `omnigraph check` lists what is missing",
     )

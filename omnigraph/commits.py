@@ -1,7 +1,7 @@
-"""`CommitLog`: the commits of a log as a list that draws itself, for terminals and for notebooks.
+"""`CommitLog`: a list of commits that draws itself, for terminals and for notebooks.
 
-Owns the words beside the picture. Names of branches and tags are looked up when a picture is
-drawn, and only then.
+Owns the labels next to the drawn lanes. Names of branches and tags are looked up only when a log is
+drawn.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,8 +15,8 @@ from omnigraph.extras import extra
 from omnigraph.history.commit import Commit
 from omnigraph.lanes import Placed, place, rows
 
-Names = Callable[[], Mapping[str, tuple[str, ...]]]  # of branches and tags, by commit id
-LIMIT = 50  # commits in a picture
+Names = Callable[[], Mapping[str, tuple[str, ...]]]  # branch and tag names by commit id
+LIMIT = 50  # commits in a drawing
 _STEP, _LANE = 26, 18  # pixels between two rows, and between two lanes
 _COLORS = ("#3b7dd8", "#d8703b", "#3ba55d", "#a855c7", "#c7a01f", "#2aa5a5")
 _LONGEST = 100
@@ -34,7 +34,7 @@ class CommitLog(list[Commit]):
         self._names = names
 
     def draw(self, *, limit: int | None = LIMIT) -> "Picture":
-        """The graph of the newest commits: as text with `str()`, as a picture in a notebook."""
+        """Draw the graph of the newest commits: `str()` is text, a notebook shows a picture."""
         return Picture(self if limit is None else self[:limit], self._names(), len(self))
 
     def to_arrow(self) -> pa.Table:
@@ -54,7 +54,7 @@ class CommitLog(list[Commit]):
         return pa.Table.from_pylist(found, schema=_SCHEMA)
 
     def to_pandas(self) -> Any:
-        """The same as a pandas DataFrame."""
+        """Return the same as a pandas DataFrame."""
         extra("pandas")
         return self.to_arrow().to_pandas()
 
@@ -63,7 +63,7 @@ class CommitLog(list[Commit]):
 
 
 class Picture:
-    """A drawn log. `str()` gives text, `.svg` a picture; nothing in it runs or loads anything."""
+    """A drawn log. `str()` is text, `.svg` a picture without scripts or external resources."""
 
     def __init__(
         self, commits: Iterable[Commit], names: Mapping[str, tuple[str, ...]], total: int
@@ -84,7 +84,7 @@ class Picture:
         ascii: bool = False,
         label: Callable[[Commit, tuple[str, ...]], str] | None = None,
     ) -> str:
-        """Lanes and one line per commit; `label` says what stands beside it."""
+        """Return lanes and one line per commit; `label` makes the text next to a commit."""
         told = label or line_of
         lines = [
             stroke if one is None else f"{stroke}  {told(one, self.names.get(one.id, ()))}"
@@ -95,7 +95,7 @@ class Picture:
 
     @property
     def svg(self) -> str:
-        """The picture as SVG: lanes of branches, and beside each commit who did what, and why."""
+        """The drawing as SVG: lanes of branches, and next to each commit its message and author."""
         height = _STEP * (len(self.placed) + (1 if self.left else 0)) + 8
         widest = max((one for each in self.placed for one in _lanes(each)), default=0)
         beside = _LANE * (widest + 1) + 12
@@ -128,7 +128,7 @@ class Picture:
         tip = "\n".join(_facts(commit))
         marks = "".join(f'<tspan font-weight="bold">{_safe(name)}</tspan> ' for name in names)
         said = _safe(commit.message or commit.operation)
-        who = _safe(f"{commit.actor or 'nobody named'}, {_when(commit.published)}")
+        who = _safe(f"{commit.actor or 'unknown actor'}, {_when(commit.published)}")
         return (
             f'<g><title>{escape(tip)}</title><circle cx="{_x(one.lane)}" cy="{_y(at)}" r="5"'
             f' fill="{color}"/><text x="{beside}" y="{_y(at) + 4}">{marks}{said}'
@@ -137,14 +137,15 @@ class Picture:
 
 
 def line_of(one: Commit, names: tuple[str, ...]) -> str:
-    """A commit on one line, with the branches and tags that name it."""
+    """Return a commit on one line, with the branches and tags that point to it."""
     parts = [one.id, _when(one.published), one.actor or "-", one.operation]
     parts += [_one_line(one.message)] if one.message else []
     return "  ".join([*parts, *([f"({', '.join(names)})"] if names else [])])
 
 
 def _facts(one: Commit) -> list[str]:
-    told = [one.id, f"{one.operation} by {one.actor or 'nobody named'}, {_when(one.published)} UTC"]
+    author = one.actor or "unknown actor"
+    told = [one.id, f"{one.operation} by {author}, {_when(one.published)} UTC"]
     told += [one.message[:_LONGEST]] if one.message else []
     counts = (f"{key}: {entry.rows if entry else 'dropped'}" for key, entry in one.tables.items())
     return [*told, *sorted(counts)[:20]]
@@ -176,7 +177,7 @@ def _y(row: int) -> int:
 
 
 def _path(child: tuple[int, int], way: int, parent: tuple[int, int]) -> str:
-    """From a commit into the lane that leads to its parent, along it, and into the parent."""
+    """Return the SVG path from a commit into a lane, along the lane, and into the parent."""
     (top, one), (bottom, other) = child, parent
     path = [f"M{_x(one)} {_y(top)}"]
     if bottom - top > 1:

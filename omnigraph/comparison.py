@@ -1,6 +1,6 @@
-"""What a comparison of two states answers: `Diff`, entity by entity, table by table, or counted.
+"""`Diff`: the result of comparing two states, as entities, as tables, or as counts.
 
-Owns the forms. Tables are compared when they are asked for, each once; what was found is kept.
+Owns the forms of a diff. Each table is compared when it is first read, and only once.
 """
 
 import json
@@ -36,7 +36,7 @@ SCHEMA = pa.schema(
 
 
 class Found(Guarded):
-    """Changes by table, read once and kept."""
+    """Changes by table, read on first use and cached."""
 
     def __init__(self, find: Callable[[], Iterator[TableChanges]]) -> None:
         self._find = find
@@ -49,10 +49,10 @@ class Found(Guarded):
 
 @dataclass(frozen=True)
 class Diff(Guarded):
-    """The entities that differ between two states; iterating gives `EntityChange` records.
+    """The entities that differ between two states; iterate over `EntityChange` records.
 
-    They come by type, then by id. A change that was taken back is none, and neither is anything
-    that only moved data. `from_commit` and `to_commit` are the ids of the two states.
+    Records are ordered by type, then by id. A change that was reverted is not a difference, nor is
+    anything that only moved data. `from_commit` and `to_commit` are the ids of the two states.
     """
 
     found: Found
@@ -63,7 +63,7 @@ class Diff(Guarded):
     ops: tuple[str, ...] = OPS
 
     def tables(self) -> Iterator[TableChanges]:
-        """The changes as aligned Arrow tables, type by type."""
+        """Yield the changes as aligned Arrow tables, type by type."""
         for one in self.found.tables:
             kind, _, name = one.key.partition(":")
             wanted = (self.kinds is None or kind in self.kinds) and (
@@ -90,34 +90,34 @@ class Diff(Guarded):
 
     @property
     def inserts(self) -> "Diff":
-        """Only what was added."""
+        """Only the added entities."""
         return replace(self, ops=("insert",))
 
     @property
     def updates(self) -> "Diff":
-        """Only what changed."""
+        """Only the changed entities."""
         return replace(self, ops=("update",))
 
     @property
     def deletes(self) -> "Diff":
-        """Only what was removed."""
+        """Only the removed entities."""
         return replace(self, ops=("delete",))
 
     def summary(self) -> dict[str, Any]:
-        """How many entities changed in which way, in all and by type."""
+        """Count inserts, updates and deletes, in total and by type."""
         return summed(self.counts())
 
     def counts(self) -> dict[str, dict[Op, int]]:
-        """How many entities changed in which way, by the key of their table."""
+        """Count inserts, updates and deletes by table key."""
         return {one.key: dict(one.counts) for one in self.tables()}
 
     def to_arrow(self) -> pa.Table:
-        """One row per change; properties before and after as JSON text."""
+        """Return one row per change; properties before and after are JSON text."""
         rows = [_row(one) for one in self]
         return pa.Table.from_pylist(rows, schema=SCHEMA)
 
     def to_pandas(self) -> Any:
-        """The same as a pandas DataFrame."""
+        """Return the same as a pandas DataFrame."""
         extra("pandas")
         return self.to_arrow().to_pandas()
 
@@ -128,7 +128,7 @@ class Diff(Guarded):
 
 
 def summed(counts: Mapping[str, Mapping[Op, int]]) -> dict[str, Any]:
-    """Changes counted by table, in all and by type.
+    """Add up changes counted by table, in total and by type.
 
     >>> summed({"node:A": {"insert": 2, "update": 0, "delete": 1}})["inserts"]
     2
@@ -141,7 +141,7 @@ def summed(counts: Mapping[str, Mapping[Op, int]]) -> dict[str, Any]:
 def compare_snapshots(
     old: Snapshot, new: Snapshot, types: Names = None, kinds: Names = None, ops: Names = None
 ) -> Diff:
-    """The difference of two states, of some types, kinds or operations only if asked for."""
+    """Return the difference of two states, optionally of some types, kinds or operations only."""
     known = {key.partition(":")[2] for key in (*old.tables, *new.tables)}
     chosen, sorts = _names(types, known, "type"), _names(kinds, _KINDS, "kind")
     wanted = _names(ops, OPS, "operation")
@@ -160,7 +160,7 @@ def compare_snapshots(
 def _keys(
     old: Snapshot, new: Snapshot, types: frozenset[str] | None, kinds: tuple[str, ...] | None
 ) -> list[str]:
-    """The tables to compare: what nobody asked for is not read, and cannot be refused."""
+    """Return the tables to compare; an excluded table is not read, so it cannot be refused."""
     from omnigraph.history.diff import changed_keys
 
     parts = [(key, *key.split(":", 1)) for key in changed_keys(old, new)]
@@ -177,9 +177,8 @@ def _names(given: Names, known: Iterable[str], what: str) -> tuple[str, ...] | N
     names = tuple(require_names(given, what))
     wrong = [name for name in names if name not in known]
     if wrong:
-        raise InputError(
-            f"unknown {what} {quote_name(wrong[0])}", reason=f"there are {', '.join(sorted(known))}"
-        )
+        valid = ", ".join(sorted(known))
+        raise InputError(f"unknown {what} {quote_name(wrong[0])}", reason=f"expected {valid}")
     return names
 
 

@@ -1,7 +1,7 @@
-"""Places in a text, and what is wrong there.
+"""Positions in a source text, and diagnostics that point at them.
 
-Owns spans, line and column arithmetic and the caret picture that every language error shows.
-Knows nothing of grammars, schemas or graphs, and imports nothing of ours.
+Owns spans, line and column arithmetic and the caret excerpt that every language error shows.
+Knows nothing of grammars, schemas or graphs, and imports nothing of the package but `record`.
 """
 
 import unicodedata
@@ -29,11 +29,11 @@ class Span:
     end: int
 
     def shifted(self, by: int) -> "Span":
-        """The same range, `by` characters later."""
+        """Return the same range moved right by a number of characters."""
         return Span(self.start + by, self.end + by)
 
     def to(self, other: "Span") -> "Span":
-        """The range from the start of this span to the end of `other`."""
+        """Return the range from the start of this span to the end of another."""
         return Span(self.start, other.end)
 
 
@@ -42,7 +42,7 @@ NOWHERE = Span(0, 0)
 
 @record
 class Source:
-    r"""A named text that can say on which line a character stands.
+    r"""A named text that maps character offsets to lines and columns.
 
     >>> Source("a.pg", "node A {}\nnode b {}").locate(15)
     (2, 6)
@@ -62,14 +62,14 @@ class Source:
         return self._starts
 
     def locate(self, offset: int) -> tuple[int, int]:
-        """The line and column (both from 1, in characters) of an offset."""
+        """Return the line and column (both from 1, in characters) of an offset."""
         starts = self._line_starts()
         at = max(0, min(offset, len(self.text)))
         line = bisect_right(starts, at)
         return line, at - starts[line - 1] + 1
 
     def line(self, number: int) -> str:
-        """The text of one line (from 1), without its line end."""
+        """Return the text of one line (counted from 1), without its line ending."""
         starts = self._line_starts()
         end = starts[number] - 1 if number < len(starts) else len(self.text)
         return self.text[starts[number - 1] : end].rstrip("\r")
@@ -77,7 +77,7 @@ class Source:
 
 @record
 class Diagnostic:
-    """One finding about a text: a message, a code, a place and a hint.
+    """One finding about a text: message, code, position and hint.
 
     `start`, `end` are character offsets; `line`, `column` count from 1.
     """
@@ -93,7 +93,7 @@ class Diagnostic:
     hint: str | None = None
 
     @classmethod
-    def at(  # noqa: PLR0913 - a finding has that many facts
+    def at(  # noqa: PLR0913 - a diagnostic has this many members
         cls,
         source: Source,
         span: Span,
@@ -104,13 +104,13 @@ class Diagnostic:
         severity: Severity = "error",
         hint: str | None = None,
     ) -> "Diagnostic":
-        """A finding at a span of `source`; an empty span is widened by one character."""
+        """Build a diagnostic for a span of `source`; an empty span becomes one character wide."""
         line, column = source.locate(span.start)
         end = max(span.end, span.start + 1)
         return cls(message, code, kind, severity, span.start, end, line, column, hint)
 
     def to_json(self) -> dict[str, object]:
-        """The members a program reads; absent facts are left out."""
+        """Return the members as JSON; those without a value are left out."""
         facts = {
             "message": self.message,
             "code": self.code,
@@ -126,7 +126,7 @@ class Diagnostic:
 
 
 def render(diagnostic: Diagnostic, source: Source) -> str:
-    """The finding as people read it: place, message, source line, caret, hint.
+    """Return the diagnostic as people read it: position, message, source line, caret, hint.
 
     >>> text = Source("a.pg", "node lamp {}")
     >>> print(render(Diagnostic.at(text, Span(5, 9), "expected a type name"), text))
@@ -167,7 +167,7 @@ def _plain(text: str) -> str:
 
 
 def _spelled(text: str) -> str:
-    """Text on one line in which nothing can move the cursor or change the colour."""
+    """Escape unprintable characters, so that no text can move the cursor or change the color."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

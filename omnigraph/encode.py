@@ -1,7 +1,7 @@
 """Arrow columns as JSON values, by their Arrow types.
 
-Owns the one encoding that results, the command line and notebooks show: dates and times as text,
-numbers that JSON cannot spell as words. The rules are those of `values.encode`.
+Owns the encoding that results, the command line and notebooks share: dates and times as text,
+non-finite numbers as strings. The rules are those of `values.encode`.
 """
 
 import math
@@ -18,7 +18,7 @@ _ROWS = 8_192
 
 
 def encoder(kind: pa.DataType) -> Encoder | None:
-    """What turns a Python value of a column into JSON; None when it is JSON already.
+    """Return the function that makes a column's Python value JSON; None if it is JSON already.
 
     >>> encoder(pa.float64())(float("nan")), encoder(pa.string())
     ('NaN', None)
@@ -31,14 +31,14 @@ def encoder(kind: pa.DataType) -> Encoder | None:
 
 
 def encoded(column: Any) -> list[Any]:
-    """The values of a column as JSON."""
+    """Return the values of a column as JSON."""
     values: list[Any] = column.to_pylist()
     one = encoder(column.type)
     return values if one is None else [None if v is None else one(v) for v in values]
 
 
 def json_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """Each row as an object by column name, a few thousand rows in memory at a time."""
+    """Yield each row as an object by column name, a few thousand rows in memory at a time."""
     names = table.column_names
     for batch in table.to_batches(max_chunksize=_ROWS):
         for row in zip(*(encoded(column) for column in batch.columns), strict=True):

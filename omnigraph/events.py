@@ -1,7 +1,7 @@
-"""One log event per operation, and per table of an upkeep, on the logger `omnigraph`.
+"""One log event per operation, and per table of a maintenance run, on the logger `omnigraph`.
 
-Owns what an event tells: an id, the branch, rows, requests, milliseconds by phase, retries, and how
-it ended. Events never hold values, parameters, query texts or secrets.
+Owns the content of an event: an id, the branch, rows, requests, milliseconds by phase, retries and
+the outcome. Events never hold values, parameters, query texts or secrets.
 """
 
 import json
@@ -20,7 +20,7 @@ LOGGER.addHandler(logging.NullHandler())
 
 @dataclass(slots=True)
 class Event:
-    """An operation under way."""
+    """A running operation."""
 
     operation: str
     branch: str
@@ -36,12 +36,12 @@ class Event:
 
     @property
     def id(self) -> str:
-        """What all events of one operation have in common; made when it is first told."""
+        """The id shared by all events of one operation; generated on first use."""
         self._id = self._id or ids.new_ulid()
         return self._id
 
     def rows_told(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Tell of every table that the operation looked at, in an event of its own."""
+        """Log one event for every table that the operation examined."""
         if not LOGGER.isEnabledFor(logging.INFO):
             return
         for row in rows:
@@ -50,7 +50,7 @@ class Event:
             LOGGER.info("%s", _line(told), extra={"event": told})
 
     def phase(self, name: str) -> None:
-        """What comes now; the phase before ends here."""
+        """Start a phase; the previous phase ends here."""
         now = perf_counter()
         if self._phase:
             spent = (now - self._since) * 1000
@@ -58,11 +58,11 @@ class Event:
         self._phase, self._since = name, now
 
     def seconds(self) -> float:
-        """How long it has taken so far."""
+        """Return the seconds since the operation began."""
         return perf_counter() - self.began
 
     def to_json(self, outcome: str) -> dict[str, Any]:
-        """The event as plain data; absent facts are left out."""
+        """Return the event as plain data; absent facts are omitted."""
         told = {
             "id": self.id,
             "operation": self.operation,
@@ -80,9 +80,9 @@ class Event:
 
 @contextmanager
 def operation(name: str, branch: str) -> Iterator[Event]:
-    """Measure one operation and tell of it once, however it ends.
+    """Measure one operation and log it once, however it ends.
 
-    A failure of the caller's making is told at the level of information, any other as a warning.
+    A failure caused by the caller is logged at level INFO, any other as a warning.
     """
     event = Event(name, branch)
     try:
@@ -118,10 +118,10 @@ def _line(told: dict[str, Any]) -> str:
 
 
 class JsonLines(logging.Formatter):
-    """Each record as one JSON object on one line."""
+    """Formats each record as one JSON object on one line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The event, or the message of a record that is none, with level and time."""
+        """Return the event, or the message of a record without one, with level and time."""
         event = getattr(record, "event", None) or {"message": record.getMessage()}
         told = {"level": record.levelname.lower(), "time": _time(record), **event}
         return json.dumps(told, ensure_ascii=False)

@@ -1,11 +1,11 @@
-"""Libraries that only some users have: looked up by name, and missed with a word of advice."""
+"""Optional libraries: imported by name, with an installation hint if one is missing."""
 
 from importlib import import_module
 from typing import Any
 
 
 def extra(name: str) -> Any:
-    """An optional library; without it, an ImportError that names what to install.
+    """Return an optional library; raise an ImportError that says what to install if missing.
 
     >>> extra("no_such_library")
     Traceback (most recent call last):

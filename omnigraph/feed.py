@@ -1,7 +1,7 @@
-"""The change feed as programs take it: blocks of whole commits, each with a durable cursor.
+"""The change feed for programs: blocks of whole commits, each with a durable cursor.
 
-Owns the form of a block, the JSON of a change, and where a reader begins. A cursor always stands
-behind a whole commit. Nothing here is kept between calls: the cursor is all there is.
+Owns the form of a block, the JSON of a change, and where a reader starts. A cursor always points
+after a whole commit. Nothing is kept between calls: the cursor is the only state.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -40,20 +40,20 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A filter as callers give it: names of types, kinds (node, edge), ops."""
+    """A change filter as callers pass it: names of types, kinds (node, edge) and ops."""
 
     types: Names = None
     kinds: Names = None
     ops: Names = None
 
     def within(self, schemas: Iterator[SchemaIR]) -> Scope:
-        """The filter for graphs of these schemas."""
+        """Resolve the filter against the schemas of a graph."""
         return scope_of(schemas, types=self.types, kinds=self.kinds, ops=self.ops)
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a reader begins: at a start, behind a cursor, or inside a poll; by default now."""
+    """Where a reader starts: at a named start, a cursor, or a page token; by default now."""
 
     start: str | None = None
     cursor: str | None = None
@@ -63,13 +63,14 @@ class Position:
         facts = {"start": self.start, "cursor": self.cursor, "page_token": self.page_token}
         given = [name for name, value in facts.items() if value is not None]
         if len(given) > 1:
-            reason = f"{' and '.join(given)} say where to begin: give one of them"
-            raise UsageError(reason=reason, hint="a cursor or a page token goes on by itself")
+            reason = f"{' and '.join(given)} are mutually exclusive: pass only one of them"
+            hint = "a cursor or a page token already says where to continue"
+            raise UsageError(reason=reason, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
 class BlockChanges(Guarded):
-    """The changes of one commit, in their order: iterate as often as you like."""
+    """The changes of one commit, in order; can be iterated repeatedly."""
 
     tables: tuple[TableChanges, ...]
 
@@ -86,9 +87,9 @@ class BlockChanges(Guarded):
 
 @dataclass(frozen=True)
 class ChangeBlock(Guarded):
-    """A whole commit: what it changed against its first parent, and the cursor behind it.
+    """A whole commit: its changes against its first parent, and the cursor after it.
 
-    Apply a block once per `commit.id`, and keep the cursor together with what was applied.
+    Apply a block once per `commit.id`, and store the cursor together with the applied changes.
     """
 
     block: Block
@@ -104,15 +105,15 @@ class ChangeBlock(Guarded):
 
     @cached_property
     def changes(self) -> BlockChanges:
-        """The changes: nodes before edges, by type, then by id; none if only files were moved."""
+        """The changes: nodes before edges, by type, then by id; empty if only files moved."""
         return BlockChanges(tuple(one.changes for one in self.block.types))
 
     def to_json(self) -> dict[str, Any]:
-        """The block as one document."""
+        """Return the block as one document."""
         return {"cause": cause(self.commit), "changes": list(documents(self.block))}
 
     def to_arrow(self) -> pa.RecordBatch:
-        """The changes as rows; the two images of an entity are JSON texts."""
+        """Return the changes as rows; the images before and after are JSON texts."""
         import orjson
 
         rows = [
@@ -130,16 +131,16 @@ class ChangeBlock(Guarded):
 
 
 class Feed(Guarded, Iterator[ChangeBlock]):
-    """The blocks after a position, up to what was the head when the feed was made.
+    """The blocks after a position, up to the head at the time the feed was opened.
 
-    `cursor` stands behind the last block that was given out, at first where the feed begins.
+    `cursor` points after the last block that was read, initially to the start of the feed.
     """
 
     def __init__(self, chain: Chain, scope: Scope, binding: Binding) -> None:
         self.chain, self.scope, self.binding = chain, scope, binding
         self._blocks = blocks(chain, scope)
         self._at = chain.after
-        self._failed: OmnigraphError | None = None  # told again: a feed never ends by an error
+        self._failed: OmnigraphError | None = None  # raised again: an error must not end a feed
 
     def __iter__(self) -> "Feed":
         return self
@@ -160,27 +161,27 @@ class Feed(Guarded, Iterator[ChangeBlock]):
 
     @property
     def cursor(self) -> str:
-        """Where to go on later."""
+        """The cursor from which to continue later."""
         return cursor_at(self.binding, self._at)
 
     @property
     def at_start(self) -> bool:
-        """Whether no block was given out yet."""
+        """Whether no block was read yet."""
         return self._at == self.chain.after
 
     @property
     def caught_up(self) -> bool:
-        """Whether all blocks were given out."""
+        """Whether all blocks were read."""
         return self._at == self.chain.shown.commit_id
 
     def to_arrow_batches(self) -> Iterator[pa.RecordBatch]:
-        """The blocks as batches of rows, one for each commit, for sinks that take Arrow."""
+        """Yield the blocks as batches of rows, one per commit, for sinks that take Arrow."""
         for one in self:
             yield one.to_arrow()
 
 
 def open_feed(shown: Snapshot, line: Line, wanted: Wanted, position: Position) -> Feed:
-    """The feed of a branch from a start, or from a cursor, to the state that is shown."""
+    """Open the feed of a branch from a start or a cursor, up to a snapshot."""
     cursor = position.cursor
     scope = scope_for(shown, wanted, cursor)
     binding = bound(shown, line, scope)
@@ -192,7 +193,7 @@ def open_feed(shown: Snapshot, line: Line, wanted: Wanted, position: Position) -
 
 
 def scope_for(shown: Snapshot, wanted: Wanted, token: str | None) -> Scope:
-    """The filter by the schema of now; a type that was dropped since is known from the token's."""
+    """Resolve the filter by the current schema; dropped types are found in the token's schema."""
     return wanted.within(_schemas(shown, token))
 
 
@@ -205,22 +206,22 @@ def _schemas(shown: Snapshot, token: str | None) -> Iterator[SchemaIR]:
         try:
             yield snapshot_of(shown, shown.log, at).schema.ir
         except (CommitNotFound, HistoryReclaimed):
-            return  # a token of somewhere else, or too old: told where it is looked at
+            return  # a foreign or expired token is reported where the token is decoded
 
 
 def bound(shown: Snapshot, line: Line, scope: Scope) -> Binding:
-    """What the cursors of a branch hold for."""
+    """Return what the cursors of a branch are bound to."""
     domain, first = shown.schema.ir.domain, shown.log.first().id
     return Binding(domain, first, scope.digest, branch_scope(line.name), line.ulid)
 
 
 def cursor_at(binding: Binding, commit_id: str) -> str:
-    """The cursor behind a commit."""
+    """Return the cursor after a commit."""
     return encode("feed-cursor", binding, commit=commit_id)
 
 
 def reached(shown: Snapshot, commit_id: str, token: str) -> Chain:
-    """The way from the commit of a token; one that is not behind the branch is refused."""
+    """Return the commits after a token's commit; reject one outside the branch's history."""
     try:
         found = chain_after(shown, commit_id)
     except ChangeFeedGap as error:
@@ -237,21 +238,22 @@ def _started(shown: Snapshot, start: str) -> Chain:
     elif start == BEGINNING:
         after = shown.log.first().id
     elif after == str(start):
-        known = "now, beginning, or after: and the id of a commit"
-        raise InputError(f"start is {known}, not {quote_name(start)}", reason="unknown start")
+        known = "now, beginning or after:COMMIT_ID"
+        message = f"unknown start {quote_name(start)}; expected {known}"
+        raise InputError(message, reason="unknown start")
     found = chain_after(shown, after)
     if found is None:
         raise InputError(
-            f"commit '{after}' is not on the line of branch '{shown.branch}'",
+            f"commit '{after}' is not in the first-parent history of branch '{shown.branch}'",
             reason="not on the branch",
-            hint=f"omnigraph commit list --branch {shown.branch} shows what it stands on;"
-            " a commit that came by a merge is told as part of the merge",
+            hint=f"omnigraph commit list --branch {shown.branch} lists its commits;"
+            " a merged commit is reported as part of its merge",
         )
     return found
 
 
 def told_gap(error: ChangeFeedGap, cursor: str) -> ChangeFeedGap:
-    """A gap, with the cursor that leads up to it."""
+    """Return a gap error with the cursor that leads up to the gap."""
     first = error.first_unreadable_commit_id
     return ChangeFeedGap(cursor=cursor, first_unreadable_commit_id=first)
 
@@ -260,7 +262,7 @@ def told_gap(error: ChangeFeedGap, cursor: str) -> ChangeFeedGap:
 
 
 def cause(one: Commit) -> dict[str, Any]:
-    """Who made a block and when; times are microseconds since 1970, absent facts are left out."""
+    """Return who made a commit and when; times are microseconds since 1970, no null members."""
     facts = {
         "graph_commit_id": one.id,
         "parent_commit_id": one.parent,
@@ -273,14 +275,14 @@ def cause(one: Commit) -> dict[str, Any]:
 
 
 def documents(block: Block) -> Iterator[dict[str, Any]]:
-    """The changes of a block as JSON values."""
+    """Yield the changes of a block as JSON values."""
     for one in block.types:
         form = document_form(one.type_id, one.changes)
         yield from map(form, one.changes.records())
 
 
 def document_form(type_id: int, changes: TableChanges) -> Callable[[EntityChange], dict[str, Any]]:
-    """What makes JSON of the changes of one type."""
+    """Return the function that turns the changes of one type into JSON."""
     found = {field.name: encoder(field.type) for field in changes.after.schema}
     encoders = {name: one for name, one in found.items() if one is not None}
 

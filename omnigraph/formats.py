@@ -1,7 +1,7 @@
-"""A result as text: table, blocks, CSV, JSON, JSON lines, Markdown.
+"""A result as text: table, key-value blocks, CSV, JSON, JSON lines, Markdown.
 
-Owns what the command line prints and what `show()` shows. What a terminal would obey (control
-characters, marks that turn the direction of writing) is shown as an escape, never passed on.
+Owns what the command line prints and what `show()` shows. Characters that a terminal would act on
+(control characters, bidirectional marks) are printed as escapes, never passed through.
 """
 
 import json
@@ -32,7 +32,7 @@ class Page:
     commit_id: str | None = None
 
     def facts(self) -> dict[str, Any]:
-        """What is told of the rows beside themselves."""
+        """Return the metadata of the rows."""
         return {
             "query_name": self.query_name,
             "target": dict(self.target),
@@ -42,7 +42,7 @@ class Page:
         }
 
     def headline(self) -> str:
-        """`2 rows from branch main via adults`."""
+        """Return the headline, such as `2 rows from branch main via adults`."""
         count = self.table.num_rows
         kind, name = next((k, v) for k, v in self.target.items() if v is not None)
         return f"{count} row{'s'[: count != 1]} from {kind} {name} via {self.query_name}"
@@ -50,7 +50,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How wide a table may be, and what stands for a missing value in CSV."""
+    """How wide a table column may be, and the text of null in CSV."""
 
     widest: int = 80
     layout: Layout = "truncate"
@@ -58,12 +58,12 @@ class Style:
 
 
 def render(page: Page, form: Form, style: Style | None = None) -> Iterator[str]:
-    """The text of a result, line by line, without line ends."""
+    """Yield the text of a result line by line, without line ends."""
     return _FORMS[form](page, style or Style())
 
 
 def one_line(value: Any) -> str:
-    r"""A JSON value as the text of a cell.
+    r"""Return a JSON value as the text of a cell.
 
     >>> one_line(None), one_line([1, None]), one_line("two\nlines")
     ('null', '[1,null]', 'two\\nlines')
@@ -76,7 +76,7 @@ def _text(value: Any) -> str:
 
 
 def compact(value: Any) -> str:
-    """JSON on one line, without spaces."""
+    """Return JSON on one line, without spaces."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -147,7 +147,7 @@ def _table(page: Page, style: Style) -> Iterator[str]:
 
 
 def grid(table: pa.Table, style: Style) -> Iterator[str]:
-    """Column names, a rule, and the rows in columns."""
+    """Yield the column names, a rule, and the rows in columns."""
     names = [one_line(name) for name in table.column_names]
     rows = [[one_line(value) for value in row.values()] for row in json_rows(table)]
     widths = _widths([names, *rows], style.widest)
@@ -171,7 +171,7 @@ def _lines(row: Sequence[str], widths: Sequence[int], layout: Layout) -> Iterato
 
 
 def cells(text: str) -> int:
-    """How many columns of a terminal a text takes.
+    """Return how many terminal columns a text takes.
 
     >>> cells("ab"), cells("日本")
     (2, 4)
@@ -196,7 +196,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _fit(text: str, width: int) -> tuple[str, str]:
-    """The longest start that takes at most `width` columns, at least one character; the rest."""
+    """Split after the longest start that fits `width` columns, at least one character."""
     end = min(len(text), width)
     while end > 1 and cells(text[:end]) > width:
         end -= 1

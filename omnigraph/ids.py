@@ -1,7 +1,7 @@
-"""Ids, time and randomness: nothing else in Omnigraph asks the clock or throws dice.
+"""Ids, time and randomness: the only module that reads the clock or a random source.
 
-Tests make all three repeatable with `fixed`. Never holds anything about graphs, and never uses
-time to decide who was first: ids sort well, they prove nothing.
+Tests make all three repeatable with `deterministic_ids`. Knows nothing about graphs, and never uses
+time to decide which of two events came first: ids sort by time, but clocks prove nothing.
 """
 
 import os
@@ -18,12 +18,12 @@ from omnigraph.errors import InputError
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _RANDOM_BITS = 80
-_LAST_MILLI = (1 << 48) - 1  # what the 48 bits of a ULID can hold
+_LAST_MILLI = (1 << 48) - 1  # the largest time that the 48 bits of a ULID can hold
 
 
 @dataclass(slots=True)
 class ManualClock:
-    """A clock for tests: it stands still until it is moved.
+    """A clock for tests that moves only when told to.
 
     >>> clock = ManualClock(datetime(2024, 1, 1, tzinfo=UTC))
     >>> clock.advance(seconds=2)
@@ -35,21 +35,21 @@ class ManualClock:
     passed: timedelta = timedelta(0)
 
     def advance(self, **by: float) -> None:
-        """Let time pass; the arguments are those of `timedelta`."""
+        """Move the clock forward; the arguments are those of `timedelta`."""
         self.passed += timedelta(**by)
 
     def micros(self) -> int:
-        """Microseconds since 1970, in UTC."""
+        """Return microseconds since 1970, in UTC."""
         return (self.start + self.passed - _EPOCH) // timedelta(microseconds=1)
 
     def monotonic(self) -> float:
-        """Seconds since the clock was made."""
+        """Return seconds since the clock was created."""
         return self.passed.total_seconds()
 
 
 @dataclass(slots=True)
 class _Source:
-    """Where time and randomness come from, and the last ULID that was given out."""
+    """The source of time and randomness, and the last ULID it issued."""
 
     micros: Callable[[], int]
     monotonic: Callable[[], float]
@@ -58,14 +58,14 @@ class _Source:
     last: tuple[int, int] = (-1, 0)
 
     def next_ulid(self, count: int = 1) -> bytes:
-        """Sixteen bytes, greater than all that this source gave before; the first of `count`."""
+        """Return a ULID as 16 bytes, greater than all earlier ones; reserves `count` in a row."""
         with self.lock:
             milli, noise = self.last
             current = max(self.micros() // 1000, 0)
             if current > milli:
                 milli, noise = current, int.from_bytes(self.random(_RANDOM_BITS // 8))
             else:
-                # The same millisecond, or a clock that went back: count on.
+                # The same millisecond, or a clock that moved back: increment the last ULID.
                 carry, noise = divmod(noise + 1, 1 << _RANDOM_BITS)
                 milli += carry
             carry, last = divmod(noise + count - 1, 1 << _RANDOM_BITS)
@@ -81,8 +81,8 @@ _current = _system()
 
 
 def _after_fork() -> None:
-    # Parent and child would count on from the same ULID, and the lock may be held by a thread
-    # that the child does not have.
+    # Without this, parent and child would continue from the same ULID. The lock is replaced too:
+    # a thread that does not exist in the child may hold it.
     global _current  # noqa: PLW0603
     _current = _Source(_current.micros, _current.monotonic, _current.random)
 
@@ -92,7 +92,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def new_ulid() -> str:
-    """A fresh ULID: 26 characters that sort by time, strictly growing within a process.
+    """Return a new ULID: 26 characters that sort by time, strictly increasing within a process.
 
     >>> first, second = new_ulid(), new_ulid()
     >>> is_ulid(first) and first < second
@@ -104,12 +104,12 @@ def new_ulid() -> str:
 
 
 def reserve_ulids(count: int) -> int:
-    """The number of the first of so many fresh ULIDs in a row; nobody else gets one of them."""
+    """Reserve `count` consecutive ULIDs for the caller; return the first as an integer."""
     return int.from_bytes(_current.next_ulid(count))
 
 
 def is_ulid(text: str) -> bool:
-    """Whether the text is a ULID in its canonical spelling.
+    """Return whether the text is a ULID in its canonical spelling.
 
     >>> is_ulid("01J8ZC9Q3M0000000000000000"), is_ulid("01j8zc9q3m0000000000000000")
     (True, False)
@@ -118,14 +118,14 @@ def is_ulid(text: str) -> bool:
 
 
 def check_ulid(text: str) -> str:
-    """The text itself if it is a ULID, else `InputError`."""
+    """Return the text if it is a ULID, else raise `InputError`."""
     if not is_ulid(text):
         raise InputError(reason=f"'{text[:40]}' is not a ULID (26 characters 0-9 A-Z without ILOU)")
     return text
 
 
 def ulid_time(text: str) -> datetime:
-    """When a ULID was made, by the clock of its maker.
+    """Return when a ULID was created, by the clock of the machine that created it.
 
     >>> ulid_time("00000000010000000000000000").isoformat(timespec="milliseconds")
     '1970-01-01T00:00:00.001+00:00'
@@ -136,49 +136,49 @@ def ulid_time(text: str) -> datetime:
     try:
         return _EPOCH + timedelta(milliseconds=milli)
     except OverflowError:
-        raise InputError(reason=f"ULID '{text}' lies behind the year 9999") from None
+        raise InputError(reason=f"ULID '{text}' is later than the year 9999") from None
 
 
 def now() -> datetime:
-    """The time in UTC, in whole milliseconds."""
+    """Return the time in UTC, in whole milliseconds."""
     return _EPOCH + timedelta(milliseconds=now_millis())
 
 
 def machine_nanos() -> int:
-    """The clock of this machine, never one that was put in its place.
+    """Return the clock of this machine in nanoseconds, even while tests replace the clock.
 
-    Only for comparing with times that its file system gave.
+    Only for comparison with timestamps of the local file system, which uses the same clock.
     """
     return time.time_ns()
 
 
 def now_millis() -> int:
-    """Milliseconds since 1970, in UTC."""
+    """Return milliseconds since 1970, in UTC."""
     return now_micros() // 1000
 
 
 def now_micros() -> int:
-    """Microseconds since 1970, in UTC."""
+    """Return microseconds since 1970, in UTC."""
     return _current.micros()
 
 
 def monotonic() -> float:
-    """Seconds on a clock that never goes back; only differences mean something."""
+    """Return seconds on a clock that never moves back; only differences are meaningful."""
     return _current.monotonic()
 
 
 def random_bytes(count: int) -> bytes:
-    """Bytes that nobody can guess (unless a test fixed them)."""
+    """Return unpredictable bytes (repeatable inside `deterministic_ids`)."""
     return _current.random(count)
 
 
 def nonce() -> str:
-    """32 hexadecimal digits that nobody else has."""
+    """Return 32 random hexadecimal digits."""
     return random_bytes(16).hex()
 
 
 def random_fraction() -> float:
-    """A number from 0 up to, but not including, 1: for jitter, not for secrets.
+    """Return a number in [0, 1), for jitter, not for secrets.
 
     >>> 0 <= random_fraction() < 1
     True
@@ -190,7 +190,7 @@ def random_fraction() -> float:
 def fixed(
     clock: datetime | ManualClock | None = None, seed: int | None = None
 ) -> Iterator[ManualClock]:
-    """Make ids, time and randomness repeatable, in all threads, until the block ends.
+    """Make ids, time and randomness repeatable in all threads until the block ends.
 
     Without a clock, time stands still at 1970; without a seed, the seed is 0.
 

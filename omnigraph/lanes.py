@@ -1,7 +1,7 @@
-"""Which lane of a picture each commit stands in, and how lanes join and part.
+"""The lane of each commit in a drawn log, and how lanes join and split.
 
-Owns the layout that the drawing for terminals and the one for notebooks share. Pure: the same
-commits in the same order always give the same picture.
+Owns the layout that terminal and notebook drawings share. Pure: the same commits in the same order
+always give the same drawing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,8 +16,8 @@ _PLAIN = str.maketrans("●│├─╯╮┼┴┤", "*||-'.+'|")
 class Placed:
     """A commit in its lane.
 
-    `above` are the lanes in use when it comes, `joined` those that end in it, `edges` its parents
-    with the lane that leads to each. `opened` are the lanes that it parts into.
+    `lanes_above` are the lanes in use when it is reached, `joined_lanes` those that end in it, and
+    `parent_lanes` its parents with the lane that leads to each. `opened_lanes` are new ones.
     """
 
     commit: Commit
@@ -30,7 +30,7 @@ class Placed:
 
 @dataclass(slots=True)
 class _Lanes:
-    """The lanes in use, each waiting for a commit."""
+    """The lanes in use, each with the commit that it leads to."""
 
     waiting: list[str | None] = field(default_factory=list)
 
@@ -41,7 +41,7 @@ class _Lanes:
         return [at for at, one in enumerate(self.waiting) if one == commit_id]
 
     def take(self, commit_id: str, beyond: int = -1) -> int:
-        """The first free lane beyond another, a new one if there is none."""
+        """Take the first free lane to the right of `beyond`, or append one."""
         free = (at for at, one in enumerate(self.waiting) if one is None and at > beyond)
         found = next(free, len(self.waiting))
         self.waiting[found : found + 1] = [commit_id]
@@ -53,7 +53,7 @@ class _Lanes:
 
 
 def place(commits: Sequence[Commit]) -> list[Placed]:
-    """Commits, children before parents, in lanes. A parent that is not among them ends its lane."""
+    """Assign lanes to commits, children first. A parent that is not listed ends its lane."""
     known = {one.id for one in commits}
     lanes, placed = _Lanes(), []
     for one in commits:
@@ -76,7 +76,7 @@ def place(commits: Sequence[Commit]) -> list[Placed]:
 
 
 def rows(placed: Sequence[Placed], *, ascii: bool = False) -> Iterator[tuple[str, Commit | None]]:
-    """The picture line by line; lines with a commit and lines that only join lanes.
+    """Yield the drawing line by line: lines with a commit, and lines that only join lanes.
 
     >>> from omnigraph.history.commit import Commit
     >>> def made(id, *parents): return Commit(id, parents, "load", "main", 1, 0, 0)
@@ -115,7 +115,7 @@ def _rows(one: Placed) -> Iterator[tuple[str, Commit | None]]:
 
 
 def _line(used: Iterator[int] | set[int] | tuple[int, ...], ends: dict[int, str]) -> str:
-    """One line: lanes in use, and a stroke from the first to the last of the marked ones."""
+    """Draw one line: the lanes in use, and a stroke from the first to the last marked lane."""
     lanes, first, last = set(used), min(ends), max(ends)
     cells = []
     for at in range(max(lanes | {last}) + 1):

@@ -1,7 +1,7 @@
-"""Something that becomes a `Result` when it is asked for rows.
+"""Base class of query builders that become a `Result` when rows are needed.
 
-Owns the terminal methods that builders of queries share with results: each runs the query once and
-hands the call on.
+Owns the methods that query builders share with results: each runs the query and delegates to its
+result.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from omnigraph.row import Row
 
 
 class Lazy(Guarded):
-    """Rows that are not read yet. Every method here runs the query."""
+    """Rows that are not read yet. Every method runs the query."""
 
     __slots__ = ()
 
@@ -28,7 +28,7 @@ class Lazy(Guarded):
         return self.result().to_arrow()
 
     def to_batches(self, rows: int | None = None) -> list[pa.RecordBatch]:
-        """Record batches of at most so many rows."""
+        """Record batches of at most `rows` rows."""
         return self.result().to_batches(rows)
 
     def to_reader(self) -> pa.RecordBatchReader:

@@ -1,6 +1,6 @@
-"""What a merge answers: `MergeResult`, and `MergeSession` to decide conflicts one by one.
+"""The results of a merge: `MergeResult`, and `MergeSession` to resolve conflicts one by one.
 
-They are about two captured states. A session changes nothing before its `commit`.
+Both work on two captured states. A session changes nothing before its `commit`.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -34,11 +34,11 @@ from omnigraph.storage.store import Store
 
 @dataclass(frozen=True, repr=False)
 class MergeResult(Guarded):
-    """What a merge did, or would do. True when the target has everything of the source now.
+    """What a merge did, or would do. True if the target now contains everything of the source.
 
-    `outcome` is `already_up_to_date`, `fast_forward` or `merged`, and `conflict` in a dry run that
-    found some. `base`, `source` and `target` are the commits that were put together. `lost_edges`
-    went with a node that one side deleted and that the merge keeps: they do not come back.
+    `outcome` is `already_up_to_date`, `fast_forward` or `merged`, and `conflict` in a dry run with
+    conflicts. `base`, `source` and `target` are the merged commits. `lost_edges` were deleted with
+    a node that one side deleted and the merge keeps: they are not restored.
     """
 
     outcome: Outcome
@@ -63,7 +63,7 @@ class MergeResult(Guarded):
 
     @cached_property
     def delta(self) -> Diff:
-        """What changed on the target, or would change; read when it is asked for."""
+        """What changed on the target, or would change; computed on first use."""
         if self.merged is None or self.outcome == "already_up_to_date":
             return Diff(Found(lambda: iter(())), self.target, self.target)
         landed = self.commit.id if self.commit is not None else self.source
@@ -72,7 +72,7 @@ class MergeResult(Guarded):
 
     @cached_property
     def stats(self) -> dict[str, Any]:
-        """How much changed, how many conflicts were decided, and what was put together."""
+        """Counts of changes, conflicts, resolutions and combined properties."""
         judged = self.merged.judged if self.merged is not None else None
         return {
             **self._counted(),
@@ -84,7 +84,7 @@ class MergeResult(Guarded):
         }
 
     def _counted(self) -> dict[str, Any]:
-        """How much changed; of tables that were compared elsewhere no row is read for that."""
+        """Count the changes; rows of tables compared by an offload engine are not read."""
         judged = self.merged.judged if self.merged is not None else None
         if self.merged is None or judged is None or not judged.far:
             return self.delta.summary()
@@ -94,7 +94,7 @@ class MergeResult(Guarded):
         return summed({**near.counts(), **{k: c for k, c in counts.items() if any(c.values())}})
 
     def to_arrow(self) -> pa.Table:
-        """The conflicts as an Arrow table."""
+        """Return the conflicts as an Arrow table."""
         table: pa.Table = conflict_table(self.conflicts, pa)
         return table
 
@@ -105,7 +105,7 @@ class MergeResult(Guarded):
 
 
 def result_of(merged: Merged) -> MergeResult:
-    """The answer to who asked for a merge."""
+    """Return the user-facing result of a merge."""
     frame = merged.frame
     return MergeResult(
         merged.outcome,
@@ -121,9 +121,9 @@ def result_of(merged: Merged) -> MergeResult:
 
 
 class MergeSession(Guarded):
-    """A merge whose conflicts are decided one by one: `resolve`, look, `commit`.
+    """A merge whose conflicts are resolved one by one: `resolve`, inspect, `commit`.
 
-    Conflicts keep their numbers. A decision may uncover others; they are added at the end.
+    Conflicts keep their numbers. A decision may reveal others; they are appended.
     """
 
     def __init__(
@@ -142,13 +142,13 @@ class MergeSession(Guarded):
 
     @property
     def conflicts(self) -> tuple[EntityConflict, ...]:
-        """Every conflict that was found so far, decided or not."""
+        """All conflicts found so far, resolved or not."""
         self._judge()
         return tuple(one.conflict for one in self._found)
 
     @property
     def open(self) -> tuple[EntityConflict, ...]:
-        """The conflicts that still stand against the merge."""
+        """The unresolved conflicts."""
         judged = self._judge()
         return () if judged is None else tuple(one.conflict for one in judged.found)
 
@@ -160,7 +160,7 @@ class MergeSession(Guarded):
         return f"<MergeSession of {names}: {len(self.open)} of {len(self.conflicts)} left>"
 
     def resolve(self, which: int | EntityConflict, choice: Answer) -> "MergeSession":
-        """Decide one conflict: `ours`, `theirs`, or a dict of properties and their values."""
+        """Resolve one conflict: `ours`, `theirs`, or a dict of properties and their values."""
         every = self.conflicts
         try:
             at = (
@@ -169,15 +169,15 @@ class MergeSession(Guarded):
                 else range(len(every))[which]
             )
         except (IndexError, ValueError):
-            message = f"there is no conflict {which}; there are {len(every)}"
-            raise InputError(message, reason="no such conflict") from None
+            message = f"unknown conflict {which}; there are {len(every)}"
+            raise InputError(message, reason="unknown conflict") from None
         self._decide([self._found[at]], choice)
         return self
 
     def resolve_all(
         self, choice: Answer, *, type: str | None = None, kind: str | None = None
     ) -> "MergeSession":
-        """Decide every open conflict, or those of a type or a kind."""
+        """Resolve every open conflict, or those of a type or a kind."""
         judged = self._judge()
         chosen = [
             one
@@ -189,13 +189,13 @@ class MergeSession(Guarded):
         return self
 
     def preview(self) -> MergeResult:
-        """What a commit would do now; conflicts that are left are in it."""
+        """Return what a commit would do now, with the remaining conflicts."""
         return result_of(self._merge(replace(self._request, dry_run=True)))
 
     def commit(self, *, message: str | None = None, actor: str | None = None) -> MergeResult:
-        """Publish the merge; maintenance of the target meanwhile is no obstacle.
+        """Publish the merge; concurrent maintenance of the target does not block it.
 
-        Raises `MergeConflict` if a conflict is left, `ReadSetConflict` if the target has changed.
+        Raises `MergeConflict` if a conflict remains, `ReadSetConflict` if the target has changed.
         """
         left = self.open
         if left:
@@ -205,7 +205,7 @@ class MergeSession(Guarded):
         return self._done(self._landed(replace(self._request, signature=signature)))
 
     def to_arrow(self) -> pa.Table:
-        """All conflicts as an Arrow table, for a notebook or a file."""
+        """Return all conflicts as an Arrow table, for a notebook or a file."""
         table: pa.Table = conflict_table(self.conflicts, pa)
         return table
 
@@ -213,7 +213,7 @@ class MergeSession(Guarded):
         return conflict_card(self.open, repr(self)[1:-1])
 
     def _landed(self, request: Request) -> Merged:
-        """The merge as it lands; where files of the target only moved it is judged once more."""
+        """Publish the merge; plan it again if only maintenance changed the target meanwhile."""
         for _ in range(ATTEMPTS - 1):
             try:
                 return self._merge(request)
@@ -230,7 +230,7 @@ class MergeSession(Guarded):
 
     def _decide(self, chosen: list[found_conflicts.Found], choice: Answer) -> None:
         for one in chosen:
-            for entity in one.involved:  # who decides again has changed his mind
+            for entity in one.involved:  # a second decision replaces the first
                 self._decisions.pop(entity, None)
         add(self._work, self._decisions, [(one, choice) for one in chosen])
         self._judged = None
@@ -246,7 +246,7 @@ class MergeSession(Guarded):
 
 
 def _changes(merged: Merged, without: Collection[str] = ()) -> Iterator[TableChanges]:
-    """What a merge makes of the target, table by table, but for some."""
+    """Yield what a merge changes on the target, table by table, except some tables."""
     frame, judged = merged.frame, merged.judged
     if judged is None:
         return

@@ -1,8 +1,8 @@
-"""The judge of names: what a new branch, tag, stream or type may be called.
+"""Validation of names: what a new branch, tag, stream or type may be called.
 
-Every rule holds on every store, whichever the graph is on, so that a root can move between a disk
-and S3. A name is judged before anything is written. Names that exist already are never judged:
-whatever they are, they can be read, listed, renamed and deleted. Pure: reads and writes nothing.
+Every rule holds on every store, so that a root can move between a disk and S3. A name is checked
+before anything is written. Existing names are never checked: whatever they are, they can be read,
+listed, renamed and deleted. Pure: reads and writes nothing.
 """
 
 import re
@@ -13,26 +13,26 @@ from omnigraph.errors import InputError
 from omnigraph.ids import is_ulid
 from omnigraph.values.describe import describe
 
-# Bytes of a name as it is stored. File systems allow 255 bytes in a path segment; the rest is room
-# for suffixes such as `.lance` or `.partial` that exports and copying tools append.
+# Bytes of a name as stored. File systems allow 255 bytes in a path segment; the remainder leaves
+# room for suffixes such as `.lance` or `.partial` that exports and copying tools append.
 LONGEST = 200
 ALLOWED = "use letters, digits, '.', '-', '_', and '/' between parts"
 _SHOWN = 80  # characters of a name in an error
 _CHARACTERS = re.compile(r"[A-Za-z0-9._/-]+")
 _REFUSED = (
-    (re.compile(r"\A(?i:head)\Z"), "HEAD is what a handle shows"),
+    (re.compile(r"\A(?i:head)\Z"), "'HEAD' is reserved"),
     (re.compile(r"\A(?i:main)\Z"), "'main' is reserved"),
     (re.compile(r"\A__"), "names that begin with '__' are reserved"),
     (re.compile(r"\A-"), "a name may not begin with '-'"),
     (re.compile(r"\.\."), "'..' is not allowed"),
     (re.compile(r"(?:\A|/)\.|\.(?:/|\Z)"), "no part of a name may begin or end with '.'"),
     (re.compile(r"\.lock(?:/|\Z)"), "no part of a name may end in '.lock'"),
-    (re.compile(r"\A[0-9]{10}\.json\Z"), "that is what files of a graph are called"),
+    (re.compile(r"\A[0-9]{10}\.json\Z"), "files inside a graph have names of this form"),
 )
 
 
 def quote_name(name: object) -> str:
-    r"""A name as errors show it: quoted, shortened, without characters that cannot be printed.
+    r"""Return a name as errors show it: quoted, shortened, unprintable characters escaped.
 
     >>> print(quote_name("review/a"), quote_name("a\x07b"), quote_name(5))
     'review/a' 'a\x07b' integer 5
@@ -44,7 +44,7 @@ def quote_name(name: object) -> str:
 
 
 def shorten_name(name: str) -> str:
-    """The same without quotes, for sentences that show names without them."""
+    """Return the same without quotes, for messages that show names unquoted."""
     start = "".join(c if c.isprintable() else _escape(c) for c in name[:_SHOWN])
     return start if len(name) <= _SHOWN else f"{start}…"
 
@@ -54,7 +54,7 @@ def _escape(character: str) -> str:
 
 
 def require_text(value: object, kind: str) -> str:
-    """The value, if it is text: whatever else is given as a name is an `InputError`.
+    """Return the value if it is a string; raise `InputError` for any other type of name.
 
     >>> require_text(b"x", "branch")
     Traceback (most recent call last):
@@ -67,7 +67,7 @@ def require_text(value: object, kind: str) -> str:
 
 
 def require_names(values: object, kind: str = "type") -> list[str]:
-    """The names that a caller chose: one name, or several.
+    """Return the given names as a list: a single string, or several.
 
     >>> require_names("Person"), require_names(("Person", "City"))
     (['Person'], ['Person', 'City'])
@@ -81,7 +81,7 @@ def require_names(values: object, kind: str = "type") -> list[str]:
 
 
 def clean(name: object, kind: str = "branch") -> str:
-    """The name without white space around it; an empty name is refused, `main` is itself.
+    """Return the name without surrounding white space; an empty name raises `InputError`.
 
     >>> clean("  review/a ")
     'review/a'
@@ -93,15 +93,18 @@ def clean(name: object, kind: str = "branch") -> str:
 
 
 def check_new(name: object, kind: str = "branch") -> str:
-    """A name that a new branch or tag may have, whatever exists already; else `InputError`."""
+    """Return a name that a new branch or tag may have; otherwise raise `InputError`.
+
+    Does not check whether the name is already in use.
+    """
     text = clean(name, kind)
     if text == "main":
-        raise InputError("'main' is always there and cannot be created", reason="reserved name")
+        raise InputError("'main' always exists and cannot be created", reason="reserved name")
     return _accept(text, kind, _find_character_fault(text) or _find_ref_fault(text))
 
 
 def check_new_stream(name: object) -> str:
-    """A name that a new stream may have: any printable text; else `InputError`.
+    """Return a name that a new stream may have (any printable text), or raise `InputError`.
 
     >>> check_new_stream("orders of 2026")
     'orders of 2026'
@@ -112,7 +115,7 @@ def check_new_stream(name: object) -> str:
 
 
 def find_length_fault(stored: str) -> str | None:
-    """What is wrong with the length of a name, given as it is stored.
+    """Return what is wrong with the length of a name in its stored form, or None.
 
     >>> find_length_fault("x" * 201)
     'it takes 201 bytes, and at most 200 are allowed'
@@ -129,7 +132,7 @@ def _accept(text: str, kind: str, fault: str | None) -> str:
 
 
 def _find_character_fault(text: str) -> str | None:
-    """Only ASCII: no two names look alike, and none changes when a store normalises Unicode."""
+    """Allow ASCII only: no names look alike, and no store changes one by normalizing Unicode."""
     if _CHARACTERS.fullmatch(text) is None or "" in text.split("/"):
         return ALLOWED
     fault = find_length_fault(text.replace("/", "%2F"))

@@ -1,7 +1,7 @@
-"""Node and edge sets: chains of small calls that become one query of the query language.
+"""Node and edge sets: chained calls that build one query of the query language.
 
-Never a second engine: a chain only writes text, which `to_query` shows, and every value in it is a
-parameter. Sets never change; each call gives a new one.
+Never a second engine: a chain only builds query text, which `to_query` shows, and every value is a
+parameter. Sets are immutable; each call returns a new one.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +26,7 @@ _COUNT = PropertyType(ScalarType.I64)
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A parameter of the query under construction: its declared type and its value."""
+    """A parameter of the query being built: its declared type and its value."""
 
     type: str
     value: Any
@@ -34,9 +34,9 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Chain(Lazy):
-    """What both kinds of sets share: clauses so far, parameters, what to return and in what order.
+    """The common base of node and edge sets: clauses, parameters, columns and order so far.
 
-    `variable` is the one whose entities the set holds; `properties` are theirs, with system fields.
+    `variable` stands for the entities of the set; `properties` are theirs, with system fields.
     """
 
     run: Run = field(repr=False)
@@ -57,7 +57,7 @@ class Chain(Lazy):
     def filter(self, predicate: str, /, **params: Any) -> Self:
         """Keep entities for which a predicate holds: `filter("age > $min", min=30)`.
 
-        Property names stand bare. `starts_with(name, 'A')` and `name starts_with 'A'` both work.
+        Write property names bare. `starts_with(name, 'A')` and `name starts_with 'A'` both work.
         """
         self._open("filter")
         owner = self.type_name
@@ -66,14 +66,15 @@ class Chain(Lazy):
         taken = {name: Given(found.types[name], value) for name, value in params.items()}
         clash = next((n for n in taken if n in self.given and self.given[n] != taken[n]), None)
         if clash is not None:
-            raise InputError(f"${clash} has another value already", reason="taken name")
+            message = f"${clash} already has another value"
+            raise InputError(message, reason="duplicate parameter")
         return self._and(f"({found.text})", taken)
 
     def where(self, **values: Any) -> Self:
         """Keep entities whose properties have these values.
 
-        None means that a property is missing, a list that the value is one of its members; a
-        property that is a list must contain the value.
+        None matches a missing property, a list matches any of its members; a list property must
+        contain the value.
         """
         self._open("where")
         kept = self
@@ -82,25 +83,25 @@ class Chain(Lazy):
         return kept
 
     def select(self, *names: str) -> Self:
-        """Which properties to return; without this, all but blobs."""
+        """Select the properties to return; the default is all except blobs."""
         return replace(self, columns=tuple(self._readable(name) for name in names))
 
     def order_by(self, *names: str) -> Self:
-        """Sort by properties; `-age` sorts downward."""
+        """Sort by properties; `-age` sorts in descending order."""
         wanted = tuple((self._readable(n.removeprefix("-")), n.startswith("-")) for n in names)
         return replace(self, order=wanted)
 
     def limit(self, n: int) -> Self:
-        """At most so many."""
+        """Return at most `n` entities."""
         name, given = self._parameter(_COUNT, n)
         return replace(self, most=name, given=given)
 
     def offset(self, n: int) -> Self:
-        """Skip so many."""
+        """Skip the first `n` entities."""
         name, given = self._parameter(_COUNT, n)
         return replace(self, skipped=name, given=given)
 
-    # Ending -------------------------------------------------------------------------------------
+    # Running ------------------------------------------------------------------------------------
 
     def result(self) -> Result:
         """Run the query."""
@@ -108,11 +109,11 @@ class Chain(Lazy):
 
     @property
     def params(self) -> dict[str, Any]:
-        """The values of the parameters of `to_query`."""
+        """The parameter values of `to_query`."""
         return {name: one.value for name, one in self.given.items()}
 
     def to_query(self) -> str:
-        """The query that this set is, in the query language."""
+        """Return the set as a query in the query language."""
         columns = self._columns()
         shown = [f"${self.variable}.{name} as {name}" for name in columns]
         order = [
@@ -122,7 +123,7 @@ class Chain(Lazy):
         return self._text(shown, order, distinct=self.hops > 0)
 
     def count(self) -> int:
-        """How many there are."""
+        """Return the number of entities."""
         if self.most or self.skipped:
             return len(self.ids())
         counted = f"distinct ${self.variable}.id" if self.hops else f"${self.variable}.id"
@@ -130,12 +131,12 @@ class Chain(Lazy):
         return int(self.run(text, self.params).scalar())
 
     def exists(self) -> bool:
-        """Whether there is at least one."""
+        """Return whether there is at least one entity."""
         first = self if self.most else self.limit(1)
         return bool(first.select("id").result())
 
     def ids(self) -> list[str]:
-        """The ids alone."""
+        """Return only the ids."""
         return self.select("id").result().scalars("id")
 
     def __len__(self) -> int:
@@ -144,7 +145,7 @@ class Chain(Lazy):
     def __bool__(self) -> bool:
         return self.exists()
 
-    # Inside -------------------------------------------------------------------------------------
+    # Helpers ------------------------------------------------------------------------------------
 
     def _text(self, shown: list[str], order: list[str], *, distinct: bool) -> str:
         declared = ", ".join(f"${name}: {one.type}" for name, one in self.given.items())
@@ -157,7 +158,7 @@ class Chain(Lazy):
         return "\n".join([*lines, "}", ""])
 
     def _columns(self) -> list[str]:
-        """What is returned; of entities found on a way, ids tell them apart and keys sort them."""
+        """Return the columns; after a hop ids keep entities distinct, and sort keys are added."""
         wanted = list(self.columns or self._all())
         if self.hops:
             wanted = ["id", *wanted] + [name for name, _ in self.order]
@@ -188,11 +189,11 @@ class Chain(Lazy):
         return replace(self, given=given)._and(f"{self._of(name)} {sign} ${parameter}", {})
 
     def _check_enum(self, name: str, kind: PropertyType, value: Any) -> None:
-        """A value that no entity can have is a mistake, not an empty answer."""
+        """Refuse a value that no entity can have: it is a mistake, not an empty result."""
         known = kind.enum_values or ()
         for one in value if isinstance(value, list | tuple | set | frozenset) else (value,):
             if known and isinstance(one, str) and str(getattr(one, "value", one)) not in known:
-                told = f"{self.type_name}.{name} is never '{one}'"
+                told = f"'{one}' is not a value of {self.type_name}.{name}"
                 hint = did_you_mean(one, known, f"one of {', '.join(known)}")
                 raise InputError(told, reason="unknown enum value", hint=hint)
 
@@ -218,7 +219,8 @@ class Chain(Lazy):
 
     def _readable(self, name: str) -> str:
         if self.properties[self._known(name)].scalar is ScalarType.BLOB:
-            raise InputError(f"{self.type_name}.{name} is a blob", reason="blobs are read apart")
+            message = f"{self.type_name}.{name} is a blob and cannot be selected or sorted by"
+            raise InputError(message, reason="blob property")
         return name
 
 
@@ -226,29 +228,29 @@ class Chain(Lazy):
 class NodeSet(Chain):
     """Nodes of one type, or of one interface.
 
-    After a step along edges each node is there once, and its id is among the columns.
+    After a hop along edges each node occurs once, and its id is among the columns.
     """
 
     def out(self, edge: str, *, hops: Hops = 1) -> "NodeSet":
-        """The nodes that edges from here lead to."""
+        """Return the nodes at the targets of outgoing edges."""
         return self._step(edge, hops, "out")
 
     def in_(self, edge: str, *, hops: Hops = 1) -> "NodeSet":
-        """The nodes from which edges lead here."""
+        """Return the nodes at the sources of incoming edges."""
         return self._step(edge, hops, "in")
 
     def both(self, edge: str, *, hops: Hops = 1) -> "NodeSet":
-        """The neighbours along edges in either direction."""
+        """Return the neighbours along edges in either direction."""
         return self._step(edge, hops, "both")
 
     def _step(self, name: str, hops: Hops, way: str) -> "NodeSet":
-        self._open("a step along edges")
+        self._open("a hop along edges")
         edge = _edge(self.catalog, name)
         here, there = (edge.source, edge.target)[:: -1 if way == "in" else 1]
         if here != self.type_name or (way == "both" and here != there):
             raise InputError(
-                f"{edge.name} leads from {edge.source} to {edge.target}, not {way} of"
-                f" {self.type_name}",
+                f"{edge.name} leads from {edge.source} to {edge.target}; it cannot be followed"
+                f" {way} from {self.type_name}",
                 reason="wrong edge",
             )
         low, high = (hops, hops) if isinstance(hops, int) else hops
@@ -273,20 +275,20 @@ class NodeSet(Chain):
 
 @dataclass(frozen=True, slots=True)
 class EdgeSet(Chain):
-    """Edges of one type: their ids, both ends and properties."""
+    """Edges of one type: their ids, endpoints and properties."""
 
     def _name(self) -> str:
         return "edges"
 
 
 def node_set(run: Run, catalog: Catalog, type_name: str) -> NodeSet:
-    """All nodes of a type or interface."""
+    """Return all nodes of a type or interface."""
     found = _node(catalog, type_name)
     return NodeSet(run, catalog, found.name, "n0", _properties(found), (f"$n0: {found.name}",))
 
 
 def edge_set(run: Run, catalog: Catalog, name: str) -> EdgeSet:
-    """All edges of a type."""
+    """Return all edges of a type."""
     edge = _edge(catalog, name)
     known = {"id": _TEXT, "from": _TEXT, "to": _TEXT, **_declared(edge)}
     clauses = (f"$n0: {edge.source}", f"$n0 $e0:{_word(edge)} $n1")
@@ -306,7 +308,7 @@ def _node(catalog: Catalog, name: str) -> NodeType | Interface:
     found = catalog.node(name) or catalog.interface(name)
     if found is None:
         known = [*(one.name for one in catalog.nodes), *(one.name for one in catalog.interfaces)]
-        message = f"there is no node type {quote_name(name)}"
+        message = f"unknown node type {quote_name(name)}"
         raise InputError(message, reason="unknown type", hint=did_you_mean(name, known))
     return found
 
@@ -315,13 +317,13 @@ def _edge(catalog: Catalog, name: str) -> Edge:
     found = catalog.edge_by_word(require_text(name, "type"))
     if found is None:
         known = [one.name for one in catalog.edges]
-        message = f"there is no edge type {quote_name(name)}"
+        message = f"unknown edge type {quote_name(name)}"
         raise InputError(message, reason="unknown type", hint=did_you_mean(name, known))
     return found
 
 
 def _word(edge: Edge) -> str:
-    """An edge type as a query writes it."""
+    """Return the name of an edge type as queries spell it."""
     return edge.name[0].lower() + edge.name[1:]
 
 
@@ -347,5 +349,5 @@ class Node:
         raise AttributeError(name)
 
     def to_dict(self) -> dict[str, Any]:
-        """The id and the properties together."""
+        """Return the id and the properties in one dict."""
         return {"id": self.id, **self.properties}

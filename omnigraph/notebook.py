@@ -1,7 +1,7 @@
-"""Cards for notebooks: static HTML of bounded size, with every text escaped.
+"""Notebook cards: static HTML of bounded size, with all text escaped.
 
-Owns how results, receipts and graphs look in a cell. No scripts, no outside resources; colours
-follow the reader's scheme. What is long is cut, and the card says so.
+Owns how results, receipts and graphs look in a notebook. No scripts and no external resources;
+colours follow the reader's theme. Long content is truncated, and the card says so.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ _SIGNS = {"insert": ("+", "i"), "update": ("~", "u"), "delete": ("−", "d")}
 
 
 def cut(value: Any, limit: int = _CELL) -> str:
-    """A JSON value as short escaped text.
+    """Return a JSON value as short escaped text.
 
     >>> cut("<b>"), cut("x" * 200, 5)
     ('&lt;b&gt;', 'xxxx…')
@@ -49,7 +49,7 @@ def cut(value: Any, limit: int = _CELL) -> str:
 
 
 def table_card(table: pa.Table, caption: str) -> str:
-    """The first rows of a table, types below the names."""
+    """Return a card with the first rows of a table, column types below the names."""
     shown = table.slice(0, ROWS).select(range(min(COLUMNS, table.num_columns)))
     head = "".join(
         f"<th>{cut(field.name)}<br><small>{cut(str(field.type), 40)}</small></th>"
@@ -63,7 +63,7 @@ def table_card(table: pa.Table, caption: str) -> str:
 
 
 def facts_card(title: str, facts: Mapping[str, Any]) -> str:
-    """Names and values, one per line."""
+    """Return a card with one name and value per line."""
     rows = "".join(
         f"<tr><th>{cut(name)}</th><td>{cut(value, _CAPTION)}</td></tr>"
         for name, value in facts.items()
@@ -72,7 +72,7 @@ def facts_card(title: str, facts: Mapping[str, Any]) -> str:
 
 
 def diff_card(changes: Iterable[EntityChange], caption: str) -> str:
-    """The first changes: what was added, changed and removed, old and new values side by side."""
+    """Return a card with the first changes, old and new values side by side."""
     rows = "".join(_changed(one) for one in islice(changes, ROWS))
     head = "<tr><th></th><th>type</th><th>id</th><th>what changed</th></tr>"
     body = f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
@@ -123,7 +123,7 @@ def _bytes(value: bytes | None) -> str:
 
 
 def _vector(value: Sequence[float | None] | None) -> str:
-    """A vector as a line of bars and its length."""
+    """Return a vector as a bar chart of its first values, and its dimension."""
     if value is None:
         return '<span class="n">null</span>'
     shown = [x for x in value[:32] if x is not None and isfinite(x)]

@@ -1,8 +1,8 @@
-"""Pages of changes: as many as were asked for, in number and in bytes.
+"""Pages of changes, limited in number and in bytes.
 
 Owns the packing and the page tokens. A page that ends inside a commit has a page token and no
-cursor; one that ends behind a commit has a cursor and no page token. So nobody can keep a cursor
-with half of a commit.
+cursor; one that ends after a commit has a cursor and no page token. So no reader can store a cursor
+with half of a commit applied.
 """
 
 from collections.abc import Iterator, Mapping
@@ -56,7 +56,7 @@ COMMITS, MOST_COMMITS = 128, 512
 
 @dataclass(frozen=True, slots=True)
 class PageLimits:
-    """How large a page may be. Bytes are a target: a change that is larger comes alone."""
+    """The size limits of a page. Bytes are a target: a larger change comes alone."""
 
     changes: int = CHANGES
     bytes: int = BYTES
@@ -70,27 +70,27 @@ class PageLimits:
 
 def _within(resource: str, given: int, most: int) -> None:
     if given < 1:
-        raise InputError(reason=f"a limit is at least 1, not {given}")
+        raise InputError(reason=f"a limit must be at least 1, not {given}")
     if given > most:
         raise ResourceLimitExceeded(resource=resource, limit=most, actual=given)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The changes of one commit that a page holds, all or some; as records and as JSON."""
+    """The changes of one commit in a page, all or some, as records and as JSON."""
 
     commit: Commit
     changes: tuple[EntityChange, ...]
     documents: tuple[dict[str, Any], ...] = field(repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """The part as one document."""
+        """Return the part as one document."""
         return {"cause": cause(self.commit), "changes": list(self.documents)}
 
 
 @dataclass(frozen=True, slots=True)
 class CommitPage:
-    """A page of the changes of one commit; without `next_page_token` it is the last."""
+    """A page of the changes of one commit; the last page has no `next_page_token`."""
 
     part: Part
     next_page_token: str | None = None
@@ -106,14 +106,14 @@ class CommitPage:
         return self.part.changes
 
     def to_json(self) -> dict[str, Any]:
-        """The page as one document."""
+        """Return the page as one document."""
         token = {"next_page_token": self.next_page_token} if self.next_page_token else {}
         return self.part.to_json() | token
 
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:
-    """A page of a feed: with a page token inside a commit, else with a cursor."""
+    """A page of a feed: it has a page token if it ends inside a commit, otherwise a cursor."""
 
     blocks: tuple[Part, ...]
     next_page_token: str | None = None
@@ -121,7 +121,7 @@ class ChangePage:
     caught_up: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The page as one document; what does not apply is left out."""
+        """Return the page as one document, without members that do not apply."""
         facts = {
             "next_page_token": self.next_page_token,
             "cursor": self.cursor,
@@ -133,7 +133,7 @@ class ChangePage:
 
 @dataclass(slots=True)
 class _Room:
-    """What is left of a page."""
+    """The remaining capacity of a page."""
 
     changes: int
     bytes: int
@@ -144,7 +144,7 @@ class _Room:
         return self.changes <= 0 or self.bytes <= 0
 
     def take(self, size: int) -> bool:
-        """Whether one more change fits; the first one always does."""
+        """Reserve room for one change and return whether it fits; the first always does."""
         if self.used and (self.changes < 1 or self.bytes < size):
             return False
         self.changes, self.bytes, self.used = self.changes - 1, self.bytes - size, True
@@ -154,7 +154,7 @@ class _Room:
 def commit_pages(
     shown: Snapshot, wanted: Wanted, limits: PageLimits, page_token: str | None = None
 ) -> Iterator[CommitPage]:
-    """The pages of the changes of a commit, all of one look at it."""
+    """Yield the pages of a commit's changes, all of one snapshot."""
     scope = scope_for(shown, wanted, None)
     binding = Binding(shown.schema.ir.domain, shown.log.first().id, scope.digest)
     place = None if page_token is None else _place(page_token, binding, shown.commit_id)
@@ -172,24 +172,24 @@ def commit_pages(
 def _place(token: str, binding: Binding, commit_id: str) -> Place:
     at = decode(token, "commit-page", binding)
     if at.get("commit") != commit_id:
-        raise ChangeCursorRejected(reason="it was made for another commit")
+        raise ChangeCursorRejected(reason="it belongs to another commit")
     return _sound(at.get("place"))
 
 
 def _sound(place: Any) -> Place:
-    """A place inside a commit, if it is one."""
+    """Return a position inside a commit; reject anything else."""
     facts = place if isinstance(place, dict) else {}
     names = ("id",) if "id" in facts else ("prefix", "digest")
     texts = all(isinstance(facts.get(name), str) for name in names)
     if not texts or facts.get("kind") not in KINDS or not isinstance(facts.get("type"), int):
-        raise ChangeCursorRejected(reason="it names no entity of the commit")
+        raise ChangeCursorRejected(reason="it points to no entity of the commit")
     return facts
 
 
 def poll(
     shown: Snapshot, line: Line, wanted: Wanted, limits: PageLimits, position: Position
 ) -> ChangePage:
-    """One page of a feed. The first page of a poll decides where its last one ends."""
+    """Return one page of a feed. The first page of a poll fixes the last commit of the poll."""
     token = position.page_token
     if token is None:
         feed = open_feed(shown, line, wanted, position)
@@ -206,7 +206,7 @@ def poll(
 
 @dataclass(frozen=True, slots=True)
 class _Poll:
-    """The commits of one poll. `more` says that the head was further on."""
+    """The commits of one poll. `has_more` means that the head was further ahead."""
 
     chain: Chain
     scope: Scope
@@ -224,12 +224,12 @@ class _Poll:
         return self.chain.commits[-1].id if self.chain.commits else self.chain.after
 
     def ended(self, parts: list[Part], at: str) -> ChangePage:
-        """A page that ends behind a whole commit."""
+        """Return a page that ends after a whole commit."""
         caught_up = not self.more and at == self.cut
         return ChangePage(tuple(parts), None, cursor_at(self.binding, at), caught_up)
 
     def interrupted(self, parts: list[Part], at: str, place: Place) -> ChangePage:
-        """A page that ends inside of the commit after `at`."""
+        """Return a page that ends inside the commit after `after_commit_id`."""
         facts = {"commit": at, "cut": self.cut, "more": self.more, "place": place}
         return ChangePage(tuple(parts), encode("feed-page", self.binding, **facts))
 
@@ -241,7 +241,7 @@ def _page(asked: _Poll, limits: PageLimits, place: Place | None) -> ChangePage:
     for block in _blocks(asked, parts):
         part, stopped = _pack(block, room, place)
         if stopped is not None and not part.changes:
-            break  # nothing of this commit fitted: the page ends before it
+            break  # no change of this commit fits: the page ends before it
         parts.append(part)
         if stopped is not None:
             remember(asked.chain.shown, block, asked.scope)
@@ -253,7 +253,7 @@ def _page(asked: _Poll, limits: PageLimits, place: Place | None) -> ChangePage:
 
 
 def _blocks(asked: _Poll, parts: list[Part]) -> Iterator[Block]:
-    """The blocks of a poll. One that cannot be told ends it, or is the error of the first page."""
+    """Yield the blocks of a poll. An unreadable block ends it, or fails the poll if it is first."""
     found = blocks(asked.chain, asked.scope)
     try:
         yield from found
@@ -266,7 +266,7 @@ def _blocks(asked: _Poll, parts: list[Part]) -> Iterator[Block]:
 
 
 def _pack(block: Block, room: _Room, place: Place | None) -> tuple[Part, Place | None]:
-    """What fits of a block after a place, and the place behind it unless that was the end."""
+    """Pack the changes after a position that fit; return the next position if any remain."""
     taken: list[EntityChange] = []
     told: list[dict[str, Any]] = []
     last: Place = place or {}
@@ -283,7 +283,7 @@ def _pack(block: Block, room: _Room, place: Place | None) -> tuple[Part, Place |
 
 
 def _after(one: TypeChanges, place: Place | None) -> TableChanges:
-    """The changes of a type that come after a place."""
+    """Return the changes of a type that come after a position."""
     if not place:
         return one.changes
     there = KINDS.index(place["kind"]), place["type"]
@@ -294,7 +294,7 @@ def _after(one: TypeChanges, place: Place | None) -> TableChanges:
 
 
 def _entity(changes: TableChanges, place: Place) -> str:
-    """The whole id of the entity that a place names."""
+    """Return the full id of the entity at a position."""
     if "id" in place:
         return str(place["id"])
     for table in (changes.inserted, changes.after, changes.deleted):
@@ -302,7 +302,7 @@ def _entity(changes: TableChanges, place: Place) -> str:
         for entity_id in found.to_pylist():
             if names_entity(place, entity_id):
                 return str(entity_id)
-    raise ChangeCursorRejected(reason="it names no entity of the commit")
+    raise ChangeCursorRejected(reason="it points to no entity of the commit")
 
 
 def _behind(changes: TableChanges, entity_id: str) -> TableChanges:

@@ -1,7 +1,7 @@
-"""Predicates of Python callers, such as `age > 30 and name starts_with 'A'`, as query text.
+"""Translates predicates of Python callers, such as `age > 30 and name starts_with 'A'`.
 
-Owns the step from bare property names to those of a variable, and the types of the parameters used.
-It changes words, never values: those stay parameters, and the query language checks the outcome.
+Owns the step from bare property names to those of a query variable, and the declared types of the
+parameters. Values never become text: they stay parameters, and the query language checks the rest.
 """
 
 import re
@@ -31,7 +31,7 @@ Token = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A predicate in the query language, and the declared type of each parameter in it."""
+    """A predicate in the query language, and the declared type of each of its parameters."""
 
     text: str
     types: Mapping[str, str]
@@ -45,16 +45,17 @@ def translate(
     prefix: str = "",
     owner: str = "this type",
 ) -> Predicate:
-    """The predicate with `prefix` before each property name.
+    """Return the predicate with `prefix` before each property name.
 
     >>> from omnigraph.values import ScalarType
     >>> age = PropertyType(ScalarType.I32)
-    >>> translate("age > $min", {"age": age}, {"min": 3}, prefix="$n0.")
-    Predicate(text='$n0.age > $min', types={'min': 'I32'})
+    >>> predicate = translate("age > $min", {"age": age}, {"min": 3}, prefix="$n0.")
+    >>> predicate.text, predicate.types
+    ('$n0.age > $min', {'min': 'I32'})
     """
     if not isinstance(text, str):
         raise UsageError(
-            reason=f"a predicate is a text, not {type(text).__name__}",
+            reason=f"a predicate must be a string, not {type(text).__name__}",
             hint='such as "age > 30"; "id != \'\'" is true for every entity',
         )
     tokens = [(m.lastgroup or "other", m.group()) for m in _TOKEN.finditer(text)]
@@ -78,17 +79,17 @@ def _word(tokens: list[Token], at: int, properties: Iterable[str], prefix: str, 
     raise InputError(
         f"{owner} has no property '{text}'",
         reason="unknown property",
-        hint=did_you_mean(text, properties, "a text stands in quotes, a value is a parameter"),
+        hint=did_you_mean(text, properties, "quote a text, and pass a value as a parameter"),
     )
 
 
 def _requoted(found: "re.Match[str]") -> str:
-    """A piece of a text in single quotes, as it stands between double ones."""
+    """Convert one escape of a single-quoted text to its form in double quotes."""
     return {"\\'": "'", '"': '\\"'}.get(found.group(), found.group())
 
 
 def _joined(words: list[str]) -> str:
-    """The words with single spaces, as one would write them."""
+    """Join the words with single spaces, without spaces inside brackets and calls."""
     text = ""
     for word in words:
         call = word == "(" and text[-1:].isalnum() and _last(text) not in _WORDS
@@ -102,7 +103,7 @@ def _last(text: str) -> str:
 
 
 def _infix(tokens: list[Token]) -> list[Token]:
-    """`starts_with(name, 'A')` as `name starts_with 'A'`; everything else stays."""
+    """Rewrite `starts_with(name, 'A')` as `name starts_with 'A'`; keep everything else."""
     for at, (kind, text) in enumerate(tokens[:-1]):
         if kind == "word" and text in _INFIX and tokens[at + 1][1] == "(" and _begins(tokens, at):
             comma, end = _arguments(tokens, at + 1)
@@ -114,7 +115,7 @@ def _infix(tokens: list[Token]) -> list[Token]:
 
 
 def _lists(tokens: list[Token]) -> list[Token]:
-    """`age in (1, 2)` as `age in [1, 2]`; everything else stays."""
+    """Rewrite `age in (1, 2)` as `age in [1, 2]`; keep everything else."""
     found = list(tokens)
     for at in range(len(found) - 1):
         if found[at] == ("word", "in") and found[at + 1][1] == "(":
@@ -125,12 +126,12 @@ def _lists(tokens: list[Token]) -> list[Token]:
 
 
 def _begins(tokens: list[Token], at: int) -> bool:
-    """Whether a test begins here: behind nothing, an opening bracket, or a connecting word."""
+    """Return whether a condition begins here: first, after a bracket or after a connective."""
     return at == 0 or tokens[at - 1][1] in ("(", "and", "or", "not")
 
 
 def _arguments(tokens: list[Token], start: int) -> tuple[int, int]:
-    """Where the comma between two arguments stands, and the bracket that closes them."""
+    """Return the positions of the comma between two arguments and of the closing bracket."""
     depth, comma = 0, 0
     for at in range(start, len(tokens)):
         text = tokens[at][1]
@@ -150,7 +151,8 @@ def _parameter_types(
         if name not in used:
             raise InputError(f"${name} does not occur in the predicate", reason="unused parameter")
         if _OURS.fullmatch(name):
-            raise InputError(f"a parameter cannot be called ${name} here", reason="taken name")
+            message = f"a parameter cannot be called ${name} here: the name is reserved"
+            raise InputError(message, reason="reserved name")
     for name in used:
         if name not in given:
             raise InputError(f"${name} has no value", reason="missing parameter")
@@ -160,7 +162,7 @@ def _parameter_types(
 def _declared(
     tokens: list[Token], at: int, properties: Mapping[str, PropertyType], value: Any
 ) -> str:
-    """The type of the property that a parameter is compared with; else the type of its value."""
+    """Return the type of the property that a parameter is compared with, or of its value."""
     sign, other = "", ""
     if at >= 2 and tokens[at - 1][1] in _SIGNS:
         sign, other = tokens[at - 1][1], tokens[at - 2][1]
@@ -175,7 +177,7 @@ def _declared(
 
 
 def declared(kind: PropertyType, value: Any = 0) -> str:
-    """How a parameter of a property's type is declared: enums as texts, `?` only for None."""
+    """Return the declaration of a parameter: enums as strings, `?` only for None."""
     plain = PropertyType(
         kind.scalar, value is None, is_list=kind.is_list, vector_dim=kind.vector_dim
     )

@@ -1,7 +1,7 @@
-"""Query texts on their way to the engine: read, wrapped, compiled once, called.
+"""Query input on its way to the engine: read, wrapped, compiled once, called.
 
-Owns the cache of compiled queries, by text and schema, and what a caller may give as a query: text,
-a path, or a bare body. Values never become text: they are parameters, always.
+Owns the cache of compiled queries, by text and schema, and the forms of query input: text, a path,
+or a bare body. Values never become text: they are always parameters.
 """
 
 import re
@@ -35,7 +35,7 @@ _USED = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|\$([a-z_][A-Za-z0-9_]*
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A text to compile; `shift` characters before the caller's own text are ours."""
+    """A text to compile; its first `prefix_length` characters are not part of the caller's text."""
 
     text: str
     name: str = "<query>"
@@ -43,9 +43,9 @@ class Asked:
 
 
 def read_query(source: Query, params: Mapping[str, Any]) -> Asked:
-    """The text that a caller means: given, in a file, or a bare body that becomes a query.
+    """Return the text to compile: passed, read from a file, or a bare body wrapped as a query.
 
-    The parameters of a bare body are declared by the values they get.
+    The parameters of a bare body are declared by the types of their values.
 
     >>> read_query("match { $p: Person  $p.age > $min } return { $p.name }", {"min": 30}).text
     'query anonymous($min: I64) {match { $p: Person  $p.age > $min } return { $p.name }}'
@@ -55,9 +55,9 @@ def read_query(source: Query, params: Mapping[str, Any]) -> Asked:
     elif isinstance(source, str) and not _is_path(source):
         if _PATH_LIKE.fullmatch(source):
             raise InputError(
-                f"'{source}' is no query",
+                f"'{source}' is not a query",
                 reason="no query",
-                hint="a file of queries is called .gq, or given as a pathlib.Path",
+                hint="a query file has the suffix .gq, or is passed as a pathlib.Path",
             )
         asked = Asked(source)
     else:
@@ -81,7 +81,7 @@ def _path_of(source: object) -> Path:
         return Path(source)  # type: ignore[arg-type]
     except TypeError as error:
         kind = type(source).__name__
-        raise UsageError(reason=f"a query is text or a path, not {kind}") from error
+        raise UsageError(reason=f"a query must be text or a path, not {kind}") from error
 
 
 def _read(path: Path) -> Asked:
@@ -95,7 +95,7 @@ def _read(path: Path) -> Asked:
 
 
 def type_of(value: Any) -> str:
-    """The type by which a value is declared when nothing else says it.
+    """Return the type by which a value is declared when nothing else determines it.
 
     >>> type_of(1), type_of([1.5]), type_of(None), type_of(date(2024, 1, 1))
     ('I64', '[F64]', 'String?', 'Date')
@@ -110,7 +110,7 @@ def type_of(value: Any) -> str:
     if isinstance(value, list | tuple | set | frozenset):
         found = {type_of(one) for one in value if one is not None} or {"String"}
         return f"[{'F64' if found == {'I64', 'F64'} else min(found)}]"
-    if hasattr(value, "__len__"):  # an array of numpy or Arrow
+    if hasattr(value, "__len__"):  # a numpy or Arrow array
         return f"Vector({len(value)})"
     return type_of(value.item()) if hasattr(value, "item") else "String"
 
@@ -127,7 +127,7 @@ _TYPES: tuple[tuple[type, str], ...] = (
 
 
 class Compiled:
-    """Compiled texts, the least used dropped first. Shared by all handles of a process."""
+    """A cache of compiled query texts, least recently used dropped first; shared by all handles."""
 
     def __init__(self, kept: int = _KEPT) -> None:
         self._kept = kept
@@ -141,9 +141,9 @@ class Compiled:
         catalog: Callable[[], Catalog],
         name: str | None = None,
     ) -> tuple[CompiledQuery, ...]:
-        """All queries of a text; compiled only when text or schema are new.
+        """Return all queries of a text, compiled only if text or schema are new.
 
-        When one is asked for by name, mistakes in the others do not matter.
+        When one query is selected by name, mistakes in the others do not matter.
         """
         key = (schema_hash, asked.text)
         with self._lock:
@@ -155,7 +155,7 @@ class Compiled:
             with _in_their_text(asked):
                 made = compile_queries(asked.text, catalog(), asked.name)
         except LanguageError:
-            if name is None or asked.shift:  # a bare body is alone
+            if name is None or asked.shift:  # a bare body is the only query
                 raise
             return _only(asked, catalog(), name)
         with self._lock:
@@ -166,7 +166,7 @@ class Compiled:
 
 
 def _only(asked: Asked, catalog: Catalog, name: str) -> tuple[CompiledQuery, ...]:
-    """The one query of that name in a text where something is wrong."""
+    """Compile only the named query of a text that has errors elsewhere."""
     source = Source(asked.name, asked.text)
     each, unreadable = diagnose_each(source, catalog)
     named = [one for one in each if one.query.name.text == name]
@@ -175,7 +175,7 @@ def _only(asked: Asked, catalog: Catalog, name: str) -> tuple[CompiledQuery, ...
         for one in named
         for found in one.errors
     ]
-    if not named and unreadable:  # it may be among what could not be read
+    if not named and unreadable:  # the query may be in the unparsable part
         errors = list(unreadable)
     if errors:
         raise language_error(errors, source)
@@ -186,13 +186,13 @@ COMPILED = Compiled()
 
 
 def choose(queries: tuple[CompiledQuery, ...], name: str | None) -> CompiledQuery:
-    """The query that was asked for; a name is needed only when there are several."""
+    """Return the requested query; a name is needed only if there are several."""
     names = [one.name for one in queries]
     if name is None:
         if len(queries) == 1:
             return queries[0]
         told = f"one of {', '.join(names)}" if names else "there is no query in this text"
-        raise UsageError(reason=f"which query? {told}", hint="name the query")
+        raise UsageError(reason=f"which query? {told}", hint="pass the name of the query")
     require_text(name, "query")
     found = next((one for one in queries if one.name == name), None)
     if found is None:
@@ -202,19 +202,19 @@ def choose(queries: tuple[CompiledQuery, ...], name: str | None) -> CompiledQuer
 
 
 def demand(query: CompiledQuery, kind: str) -> CompiledQuery:
-    """The query, if it reads (or changes) as the call says; else the refusal."""
+    """Return the query if it reads (or writes) as the call requires; refuse it otherwise."""
     if query.kind == kind:
         return query
     if kind == "read":
-        message, hint = f"'{query.name}' changes the graph", "use mutate for a change"
+        message, hint = f"'{query.name}' changes the graph", "use mutate to write"
     else:
-        message, hint = f"'{query.name}' only reads", "use query for a read"
+        message, hint = f"'{query.name}' only reads", "use query to read"
     raise TypeCheckError(message, hint=hint)
 
 
 @contextmanager
 def _in_their_text(asked: Asked) -> Iterator[None]:
-    """Findings about a wrapped body point into the body, as its author wrote it."""
+    """Move diagnostics of a wrapped body into the body as its author wrote it."""
     try:
         yield
     except LanguageError as error:
@@ -235,18 +235,18 @@ def _moved(one: Diagnostic, text: Source, shift: int) -> Diagnostic:
 
 
 def _value_hint(one: Diagnostic) -> str | None:
-    """A variable that nothing declares: in a bare body the values that are given declare them."""
+    """Return the hint; in a bare body an undeclared variable may be a parameter without a value."""
     found = _UNDECLARED.search(one.message)
     if found is None:
         return one.hint
     name = found[1]
-    more = f"if it is a parameter, give it a value: `{name}=…`, or --params '{{\"{name}\": …}}'"
+    more = f"if it is a parameter, give it a value: `{name}=…` or --params '{{\"{name}\": …}}'"
     return more if one.hint is None else f"{one.hint}; {more}"
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A query that was checked once and is called like a function.
+    """A query that is checked once and called like a function.
 
     It is compiled again only when the schema of the graph changes.
     """
@@ -259,11 +259,11 @@ class Prepared:
     _explain: Callable[..., Any]
 
     def __call__(self, /, **params: Any) -> Any:
-        """Run it: a read gives a `Result`, a change a `Receipt`."""
+        """Run the query: a read returns a `Result`, a change a `Receipt`."""
         return self._call(params)
 
     def explain(self, /, *, analyze: bool = False, **params: Any) -> Any:
-        """How it would run; with `analyze`, how it did."""
+        """Return the plan; with `analyze`, run the query and add measurements."""
         return self._explain(params, analyze)
 
     def __repr__(self) -> str:

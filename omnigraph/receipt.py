@@ -1,7 +1,7 @@
-"""What a write answers: which commit, how many entities, what was wrong with the input.
+"""The results of a write: the commit, the number of entities, the problems of the input.
 
-Owns `Receipt` and `LoadReport`. They are facts about something that is over; nothing here can be
-called off.
+Owns `Receipt` and `LoadReport`. They describe a finished operation and can neither undo nor repeat
+it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a write did. True when it made a commit.
+    """What a write did. True if it made a commit.
 
-    `nodes` and `edges` count what the write touched, by type. `ids` are those of entities that were
-    added or replaced, by type, in the order in which they were given; a load leaves them out.
-    Of a load, `steps` has the seconds of each step, and `written` the bytes, where they are known.
-    `indexes` are the columns whose indexes were built, by table.
+    `nodes` and `edges` count the affected entities by type. `ids` are the ids of added or replaced
+    entities by type, in input order; a load omits them. For a load, `steps` has the seconds of each
+    step, and `written` the bytes, where known. `indexes` are the columns whose indexes were built,
+    by table.
 
     >>> bool(Receipt(None, branch="main")), Receipt(None, {"Person": 2}, {"Knows": 1}).total
     (False, 3)
@@ -52,17 +52,17 @@ class Receipt:
 
     @property
     def total(self) -> int:
-        """How many nodes and edges in all."""
+        """The number of affected nodes and edges."""
         return sum(self.nodes.values()) + sum(self.edges.values())
 
     @property
     def affected_nodes(self) -> int:
-        """How many nodes."""
+        """The number of affected nodes."""
         return sum(self.nodes.values())
 
     @property
     def affected_edges(self) -> int:
-        """How many edges."""
+        """The number of affected edges."""
         return sum(self.edges.values())
 
     def __repr__(self) -> str:
@@ -80,7 +80,7 @@ class Receipt:
 
 
 def receipt_of(done: "Outcome", branch: str, elapsed: float, name: str | None = None) -> Receipt:
-    """The receipt of operations that ran; `name` is that of their query."""
+    """Return the receipt of executed operations; `name` is the name of their query."""
     return Receipt(
         done.commit,
         done.nodes,
@@ -95,7 +95,7 @@ def receipt_of(done: "Outcome", branch: str, elapsed: float, name: str | None = 
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """One record that cannot be loaded: where it stands, what it is, and why."""
+    """A record that cannot be loaded: its position, what it is, and the reason."""
 
     line: int | None
     type: str | None
@@ -107,10 +107,10 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """All that is wrong with the input of a load; nothing was written.
+    """All problems in the input of a load; nothing was written.
 
-    True when nothing was wrong. `steps` has the seconds of each step, where they are known, and
-    `error` is what the first problem is when it is raised.
+    True if there are none. `steps` has the seconds of each step, where known, and `error` is the
+    error that is raised for the first problem.
     """
 
     problems: tuple[BadRow, ...] = ()
@@ -128,13 +128,13 @@ class LoadReport:
         return iter(self.problems)
 
     def first(self, most: int) -> "LoadReport":
-        """The same report with at most so many problems; `left_out` says how many are not shown."""
+        """Return the report with at most `most` problems; `left_out` counts those not shown."""
         shown = self.problems[:most]
         left_out = self.left_out + len(self.problems) - len(shown)
         return LoadReport(shown, left_out, self.steps, self.error)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Each problem as a dict."""
+        """Return each problem as a dict."""
         names = BadRow.__slots__
         rows = [{name: getattr(one, name) for name in names} for one in self.problems]
         if all(one["file"] is None for one in rows):
@@ -151,7 +151,7 @@ class LoadReport:
 
 
 def report(problems: Sequence[Problem], steps: Mapping[str, float] | None = None) -> LoadReport:
-    """The problems of a load as its caller sees them."""
+    """Return the problems of a load as a report for its caller."""
     first = problems[0].error if problems else None
     return LoadReport(tuple(map(_bad_row, problems)), steps=steps or {}, error=first)
 

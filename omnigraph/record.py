@@ -1,8 +1,8 @@
-"""Frozen dataclasses that are quick to define.
+"""Frozen dataclasses that are fast to define.
 
-The languages are some hundred and fifty small classes, and `dataclasses` compiles six functions
-for each: a quarter of the start-up of a command. Here one compilation serves all of them. What
-comes out is a frozen dataclass as far as `fields`, `replace`, `match` and type checkers go.
+The language packages define about 150 small classes. `dataclasses` compiles six functions for each,
+which took a quarter of the start-up time of a command. `record` compiles all of them in one go.
+The result is a frozen dataclass as far as `fields`, `replace`, `match` and type checkers can tell.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def record(cls: Class, /) -> Class: ...
 def record(*, slots: bool = True) -> Callable[[Class], Class]: ...
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(cls: Any = None, /, *, slots: bool = True) -> Any:
-    """Make a class a frozen dataclass; `slots=False` leaves room for cached properties.
+    """Turn a class into a frozen dataclass; `slots=False` allows cached properties.
 
     >>> @record
     ... class Point:
@@ -43,7 +43,7 @@ def _make(cls: Any, slots: bool) -> Any:
 
 def _methods(found: tuple[Field[Any], ...], checked: bool) -> dict[str, Any]:
     known: dict[str, Any] = {"put": object.__setattr__}
-    exec(_source(found, known, checked), known)  # noqa: S102 - the text is made here, from names of fields
+    exec(_source(found, known, checked), known)  # noqa: S102 - the text is built here from field names
     written = {name: known[name] for name in ("__init__", "__eq__", "__hash__")}
     return written | {
         "__repr__": _repr,

@@ -63,6 +63,7 @@ def canonical_text(value: object) -> str:
 
     >>> canonical_text(("append", [1, None, "x"], (2.5,)))
     "('append', [1, None, 'x'], (2.5,))"
+
     """
     if value is None or isinstance(value, str | bytes | int | float | date):
         return repr(value)

@@ -1,7 +1,7 @@
-"""Result: what a read gives. Data stay in Arrow until something else is asked for.
+"""Result: the rows that a read returns. Data stay in Arrow until another form is requested.
 
-Owns the conversions and the ways to take rows out. A result never changes and holds no file, no
-lock and no connection; `ResultStream` is its twin for answers that need not fit in memory.
+Owns the conversions and the ways to read rows. A result is immutable and holds no file, lock or
+connection; `ResultStream` is the counterpart for results that need not fit in memory.
 """
 
 import warnings
@@ -42,7 +42,7 @@ class Result:
     stats: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
-    # What is in it ------------------------------------------------------------------------------
+    # Content ------------------------------------------------------------------------------------
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ class Result:
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.table.num_rows)
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class Result:
     @overload
     def __getitem__(self, wanted: str) -> pa.ChunkedArray: ...
     def __getitem__(self, wanted: int | slice | str) -> Any:
-        """A row by number, rows by slice, a column by name."""
+        """Return a row by number, rows by slice, or a column by name."""
         if isinstance(wanted, str):
             return self.table.column(self._place(wanted))
         if isinstance(wanted, slice):
@@ -89,65 +89,65 @@ class Result:
         return Row(self.columns, [column[at].as_py() for column in self.table.columns])
 
     def one(self) -> Row:
-        """The only row; any other number of rows is an error."""
+        """Return the only row; raise if there is not exactly one."""
         self._count("exactly one row", (1,))
         return self[0]
 
     def one_or_none(self) -> Row | None:
-        """The only row, or None when there is none; more than one row is an error."""
+        """Return the only row, or None if there is none; raise if there are several."""
         self._count("at most one row", (0, 1))
         return self.first()
 
     def first(self) -> Row | None:
-        """The first row, or None."""
+        """Return the first row, or None."""
         return self[0] if self.num_rows else None
 
     def scalar(self) -> Any:
-        """The only value: one row of one column."""
+        """Return the only value: one row of one column."""
         self._count("exactly one row", (1,))
         self._single("scalar()")
         return self.table.column(0)[0].as_py()
 
     def scalars(self, column: str | None = None) -> list[Any]:
-        """The values of one column; its name may be left out when it is the only one."""
+        """Return the values of one column; the name is optional if there is only one."""
         if column is None:
             self._single("scalars()")
         place = 0 if column is None else self._place(column)
         values: list[Any] = self.table.column(place).to_pylist()
         return values
 
-    # Other forms --------------------------------------------------------------------------------
+    # Conversions --------------------------------------------------------------------------------
 
     def to_arrow(self) -> pa.Table:
-        """The Arrow table itself."""
+        """Return the Arrow table itself."""
         return self.table
 
     def to_batches(self, rows: int | None = None) -> list[pa.RecordBatch]:
-        """Record batches of at most so many rows."""
+        """Return record batches of at most `rows` rows."""
         batches: list[pa.RecordBatch] = self.table.to_batches(max_chunksize=rows)
         return batches
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """A reader over the batches."""
+        """Return a reader over the batches."""
         return self.table.to_reader()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The Arrow stream that polars, duckdb, pandas and others take without copying."""
+        """Return the Arrow stream that polars, duckdb, pandas and others read without copying."""
         return self.table.__arrow_c_stream__(requested_schema)
 
     def to_pandas(self, types: Literal["arrow", "numpy"] = "arrow") -> Any:
-        """A pandas DataFrame, with Arrow types or with those of numpy."""
+        """Return a pandas DataFrame, with Arrow types or with numpy types."""
         pandas = extra("pandas")
         if types not in ("arrow", "numpy"):
-            raise UsageError(reason=f"types is 'arrow' or 'numpy', not {types!r}")
+            raise UsageError(reason=f"types must be 'arrow' or 'numpy', not {types!r}")
         return self.table.to_pandas(types_mapper=pandas.ArrowDtype if types == "arrow" else None)
 
     def to_polars(self) -> Any:
-        """A polars DataFrame."""
+        """Return a polars DataFrame."""
         return extra("polars").from_arrow(self.table)
 
     def to_numpy(self, column: str) -> Any:
-        """One column as a numpy array; vectors become a matrix."""
+        """Return one column as a numpy array; vectors become a matrix."""
         chunks = self[column].combine_chunks()
         if pa.types.is_fixed_size_list(chunks.type) and not chunks.null_count:
             width = chunks.type.list_size
@@ -155,18 +155,18 @@ class Result:
         return chunks.to_numpy(zero_copy_only=False)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Each row as a dict of Python values."""
+        """Return each row as a dict of Python values."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.to_records()]
 
     def to_lists(self) -> list[list[Any]]:
-        """Each row as a list of Python values."""
+        """Return each row as a list of Python values."""
         return [list(row) for row in self.to_records()]
 
     def to_records(self) -> list[tuple[Any, ...]]:
-        """Each row as a tuple of Python values."""
+        """Return each row as a tuple of Python values."""
         return list(zip(*(column.to_pylist() for column in self.table.columns), strict=True))
 
-    # Files and pictures -------------------------------------------------------------------------
+    # Files and display --------------------------------------------------------------------------
 
     def write_parquet(self, path: Path) -> None:
         """Write a Parquet file."""
@@ -188,7 +188,7 @@ class Result:
         self._write(path, map(formats.compact, json_rows(self.table)))
 
     def render(self, form: Form = "table", style: Style | None = None) -> Iterator[str]:
-        """The result as text, line by line: table, kv, csv, jsonl, json or md."""
+        """Yield the result as text, line by line: table, kv, csv, jsonl, json or md."""
         return formats.render(self._page(), form, style)
 
     def show(self, n: int = 20) -> None:
@@ -219,7 +219,7 @@ class Result:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
-    # Inside -------------------------------------------------------------------------------------
+    # Helpers ------------------------------------------------------------------------------------
 
     def _page(self) -> Page:
         return Page(self.table, self.query_name, self.target, self.commit_id)
@@ -239,7 +239,8 @@ class Result:
 
     def _single(self, what: str) -> None:
         if self.table.num_columns != 1:
-            raise InputError(f"{what} needs one column, there are {self.table.num_columns}")
+            count = self.table.num_columns
+            raise InputError(f"{what} needs exactly one column; the result has {count}")
 
     def _count(self, wanted: str, allowed: Sequence[int]) -> None:
         if self.num_rows not in allowed:
@@ -247,7 +248,7 @@ class Result:
 
 
 def place_of(name: str, columns: Sequence[str]) -> int:
-    """Where a column stands: by its name, or by the last part of its name when only one has it.
+    """Return the index of a column by its name, or by an unambiguous last part of its name.
 
     >>> place_of("age", ("p.name", "p.age"))
     1
@@ -258,13 +259,14 @@ def place_of(name: str, columns: Sequence[str]) -> int:
     if len(last) == 1:
         return last[0]
     known = ", ".join(columns)
-    raise InputError(f"there is no column '{name}': {known}", reason="unknown column")
+    message = f"unknown column '{name}'; the columns are {known}"
+    raise InputError(message, reason="unknown column")
 
 
 class ResultStream(Guarded):
-    """An answer in batches, of one snapshot, that need not fit in memory. Close it, or use `with`.
+    """Record batches of one snapshot that need not fit in memory. Close it, or use `with`.
 
-    Each batch can be taken once.
+    Each batch can be read once.
     """
 
     def __init__(
@@ -305,21 +307,21 @@ class ResultStream(Guarded):
         return batch
 
     def iter_rows(self) -> Iterator[Row]:
-        """Row by row."""
+        """Yield row by row."""
         for batch in self:
             for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 yield Row(self.columns, values)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """What is left, as an Arrow reader."""
+        """Return the remaining batches as an Arrow reader."""
         return pa.RecordBatchReader.from_batches(self.schema, self)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """What is left, as an Arrow stream."""
+        """Return the remaining batches as an Arrow stream."""
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def close(self) -> None:
-        """Let go; what was not taken is not read."""
+        """Close the stream; remaining batches are not read."""
         batches, self._batches = self._batches, None
         if batches is not None:
             close = getattr(batches, "close", None)
@@ -341,4 +343,4 @@ class ResultStream(Guarded):
 
     def __repr__(self) -> str:
         state = "closed" if self._batches is None else "open"
-        return f"<ResultStream: {self.query_name}, {state}, {self.rows} rows taken>"
+        return f"<ResultStream: {self.query_name}, {state}, {self.rows} rows read>"

@@ -5,7 +5,7 @@ from typing import Any
 
 
 class Row(Mapping[str, Any]):
-    """A row: `row["p.name"]`, `row[0]`, and `row.name` while only one column ends so.
+    """A row: `row["p.name"]`, `row[0]`, or `row.name` if only one column has that last part.
 
     >>> row = Row(("p.name", "n"), ("Ada", 3))
     >>> row["p.name"], row.name, row[1], dict(row)
@@ -34,7 +34,7 @@ class Row(Mapping[str, Any]):
         last = [at for at, one in enumerate(self._names) if one.rpartition(".")[2] == name]
         if len(last) == 1:
             return self._values[last[0]]
-        why = "two columns end so" if last else f"the columns are {', '.join(self._names)}"
+        why = "several columns match" if last else f"the columns are {', '.join(self._names)}"
         raise AttributeError(f"no column '{name}': {why}")
 
     def __iter__(self) -> Iterator[str]:
@@ -56,5 +56,5 @@ class Row(Mapping[str, Any]):
         return f"Row({', '.join(f'{n}={v!r}' for n, v in self.items())})"
 
     def values(self) -> tuple[Any, ...]:  # type: ignore[override]
-        """The values, in the order of the columns."""
+        """Return the values in column order."""
         return self._values

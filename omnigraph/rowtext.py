@@ -1,6 +1,6 @@
-"""Convenience writes as mutation text and as records: update, delete, connect.
+"""Convenience writes (update, delete, connect) as mutation text and as records.
 
-Never writes a value into a text: values are parameters, typed by the property they are for.
+Never writes a value into query text: values are parameters, typed by their property.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ def update_text(
     values: Mapping[str, Any],
     given: Mapping[str, Any],
 ) -> Text:
-    """The mutation that gives values to properties, and its parameters."""
+    """Return the mutation that sets properties, and its parameters."""
     one = type_called(catalog, type_name)
     known = {prop.name: prop.type for prop in one.properties}
     if not values:
@@ -53,7 +53,7 @@ def update_text(
 
 
 def delete_text(catalog: Catalog, type_name: str, where: str, given: Mapping[str, Any]) -> Text:
-    """The mutation that deletes entities, and its parameters."""
+    """Return the mutation that deletes entities, and its parameters."""
     one = type_called(catalog, type_name)
     condition, types = _where(one, where, given)
     return f"{_head('delete', types)} {{ delete {one.name} where {condition} }}", dict(given)
@@ -72,19 +72,19 @@ def _head(verb: str, types: Mapping[str, str]) -> str:
 
 
 def type_called(catalog: Catalog, name: str) -> Node | Edge:
-    """The node or edge type of that name; the node wins when both exist."""
+    """Return the node or edge type of that name; a node type takes precedence."""
     require_text(name, "type")
     found = catalog.node(name) or catalog.edge(name)
     if found is None:
         known = [*(one.name for one in catalog.nodes), *(one.name for one in catalog.edges)]
-        message = f"there is no type {quote_name(name)}"
+        message = f"unknown type {quote_name(name)}"
         raise InputError(message, reason="unknown type", hint=did_you_mean(name, known))
     return found
 
 
 @contextmanager
 def inserting() -> Iterator[None]:
-    """An id that exists: whoever inserts is told of the other method, not of a mode."""
+    """Replace the hint of a key conflict: suggest `upsert`, not a load mode."""
     try:
         yield
     except KeyConflict as error:
@@ -93,7 +93,7 @@ def inserting() -> Iterator[None]:
 
 
 def rows_of(records: tuple[Any, ...]) -> Any:
-    """Records as they come: one by one, or all in one list, table or frame."""
+    """Return records as a load takes them: separate records as a list, a single batch as it is."""
     if len(records) != 1:
         return list(records)
     (only,) = records
@@ -104,12 +104,12 @@ def rows_of(records: tuple[Any, ...]) -> Any:
 def edge_rows(
     ir: SchemaIR, edge_type: str, ends: Iterable[tuple[Any, ...]]
 ) -> list[dict[str, Any]]:
-    """Edges as records, the keys of both ends spelled as ids."""
+    """Return edges as records, with the keys of both endpoints as ids."""
     edge = ir.catalog.edge_by_word(require_text(edge_type, "type"))
     if edge is None:
         known = [one.name for one in ir.catalog.edges]
         raise InputError(
-            f"there is no edge type {quote_name(edge_type)}",
+            f"unknown edge type {quote_name(edge_type)}",
             reason="unknown type",
             hint=did_you_mean(edge_type, known),
         )
@@ -118,16 +118,17 @@ def edge_rows(
 
 def _edge_row(ir: SchemaIR, edge: Edge, given: tuple[Any, ...]) -> dict[str, Any]:
     if not isinstance(given, tuple | list) or len(given) not in (2, 3):
-        raise InputError("an edge is (from, to) or (from, to, properties)", reason="no edge")
+        message = "an edge must be (from, to) or (from, to, properties)"
+        raise InputError(message, reason="no edge")
     source, target, *rest = given
     ends = {"from": node_id(ir, edge.source, source), "to": node_id(ir, edge.target, target)}
     return {**(dict(rest[0]) if rest and rest[0] else {}), **ends}
 
 
 def node_id(ir: SchemaIR, type_name: str, key: Any) -> str:
-    """The id of a node from its key: a value, a tuple or a mapping of members; a text may be an id.
+    """Return the id of a node from its key: a value, a tuple or a mapping of members, or an id.
 
-    A type without key, and a composite key given as text, is known by its id alone.
+    A type without a key, and a composite key given as text, is identified by its id alone.
     """
     columns = key_order(ir, type_name)
     if not columns or (len(columns) > 1 and isinstance(key, str)):
@@ -151,8 +152,7 @@ def _member(type_name: str, kind: PropertyType, name: str, value: Any) -> Any:
         return coerce_parameter(kind, value, name=name, mode="python")
     except ParameterError as error:
         raise InputError(
-            f"{type_name}.{name}, the key of the node: expected {error.expected},"
-            f" got {error.actual}",
+            f"key {type_name}.{name}: expected {error.expected}, got {error.actual}",
             reason="no key",
-            hint=f"name the {type_name} by its {name}",
+            hint=f"pass the {name} of the {type_name}",
         ) from None

@@ -1,7 +1,7 @@
-"""What a load may be given, and where an export goes: files by suffix, bytes counted.
+"""The input of a load and the output of an export: files by suffix, with progress in bytes.
 
-Turns CSV and Parquet into Arrow tables by type; NDJSON, records and frames pass as they are. A file
-that is written appears whole or not at all. Nothing here looks at what the values mean.
+Turns CSV and Parquet into Arrow tables by type; NDJSON, records and frames pass through. An output
+file appears complete or not at all. Never interprets values.
 """
 
 import os
@@ -24,15 +24,15 @@ _TABLES = ("csv", "parquet")
 def opened(
     data: Any, form: str | None, mapping: Mapping[str, Mapping[str, str]], progress: Progress
 ) -> Iterator[Any]:
-    """The input of a load; files are closed again."""
+    """Open the input of a load; files are closed afterwards."""
     if form not in (None, "ndjson", *_TABLES):
-        raise UsageError(reason=f"format is ndjson, csv or parquet, not {form!r}")
-    if hasattr(data, "take_into") or hasattr(data, "frames"):  # files, or for Spark: as they are
+        raise UsageError(reason=f"unknown format {form!r}; expected ndjson, csv or parquet")
+    if hasattr(data, "take_into") or hasattr(data, "frames"):  # input files or Spark frames
         yield data
     elif isinstance(data, Mapping):
         yield {name: _table(one, form, mapping.get(name, {})) for name, one in data.items()}
     elif form in _TABLES:
-        raise InputError(f"a {form} file needs the name of its type", reason='give {"Type": path}')
+        raise InputError(f"a {form} file needs a type name", reason='give {"Type": path}')
     elif isinstance(data, str | os.PathLike) and progress:
         with _reading(Path(data)) as file:
             yield Counted(file, Path(data).stat().st_size, _told(progress))
@@ -72,7 +72,7 @@ def _reading(path: Path) -> IO[bytes]:
 
 
 def teller(progress: Progress) -> Told | None:
-    """What is told how far a load is, if anything."""
+    """Return the callback that receives the progress of a load, if any."""
     return _told(progress) if progress else None
 
 
@@ -84,7 +84,7 @@ def _told(progress: Progress) -> Told:
 
 
 def _tqdm() -> Told | None:
-    """A bar of tqdm, for those who have it."""
+    """Return a callback that updates a tqdm bar, or None if tqdm is not installed."""
     try:
         from importlib import import_module
 
@@ -100,7 +100,7 @@ def _tqdm() -> Told | None:
 
 
 class Counted:
-    """A file that tells how many of its bytes were read."""
+    """A file that reports how many of its bytes were read."""
 
     def __init__(self, file: IO[bytes], total: int, told: Told) -> None:
         self.name = getattr(file, "name", "<data>")
@@ -108,7 +108,7 @@ class Counted:
         self._done = 0
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes."""
+        """Read the next bytes and report the progress."""
         found = self._file.read(size)
         self._done += len(found)
         self._told(self._done, max(self._total, self._done))
@@ -116,10 +116,10 @@ class Counted:
 
 
 def write_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) -> int:
-    """Write lines to a file, packed when it is called .gz or .zst; gives how many there were.
+    """Write lines to a file, compressed if its suffix is .gz or .zst; return the line count.
 
-    They go to a file beside it first, which takes its name when it is complete. With `durable` it
-    survives a crash, and a file that somebody put in its place at once is refused.
+    The lines go to a temporary file in the same folder, which is renamed once complete. With
+    `durable` the file survives a crash, and a concurrent replacement of it is an error.
     """
     try:
         handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -148,15 +148,15 @@ def _synced(path: Path) -> os.stat_result:
 
 
 def _settle(path: Path, made: os.stat_result) -> None:
-    """Make the new name of a file durable, and see that it is still the file that was made."""
+    """Make the rename of a file durable, and verify that the path still holds the written file."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
     if not os.path.samestat(path.stat(), made):
-        hint = "somebody else writes there: choose another place"
-        raise InputError(f"{path} was replaced meanwhile", reason="replaced", hint=hint)
+        hint = "another process writes to this path: choose another one"
+        raise InputError(f"{path} was replaced concurrently", reason="replaced", hint=hint)
 
 
 def _write(out: Any, lines: Iterable[bytes]) -> int:
@@ -184,5 +184,5 @@ def _umask() -> int:
 
 
 def _unwritable(path: Path, error: OSError) -> InputError:
-    hint = "is there room, and may you write there?"
+    hint = "check the free space and the permissions of the folder"
     return InputError(f"cannot write {path}: {error.strerror}", reason="unwritable", hint=hint)

@@ -1,7 +1,7 @@
-"""The terms of a write: who, why, on what condition, and under which key it is recognised again.
+"""Options that any write accepts: actor, message, precondition and idempotency key.
 
-Owns the step from a caller's options to what the protocol checks on every attempt: the condition
-of a conditional write, the strictness of an update, the wish to stop.
+Owns the step from a caller's options to the metadata of the commit and to the requirements that
+the write protocol checks on every attempt. It never writes anything itself.
 """
 
 import os
@@ -20,13 +20,13 @@ _RESERVED = "omnigraph:"
 _PLAIN = (str, bytes, int, float, date)
 _LONGEST = 4096  # characters of a message, an actor or a key
 
-# Set by who may want to stop the writes of this context, such as a cancelled coroutine.
+# Set by code that may have to stop the writes of its context, such as a cancelled coroutine.
 STOP: ContextVar[threading.Event | None] = ContextVar("omnigraph_stop", default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a caller may say of any write."""
+    """Options that every write method accepts."""
 
     if_commit: str | None = None
     message: str | None = None
@@ -34,7 +34,10 @@ class Terms:
     idempotency_key: str | None = None
 
     def signature(self, request: object = None) -> Signature:
-        """Who writes and why; with a key also what, so that another request is told apart."""
+        """Return the metadata of the commit; with a key, also the digest of the request.
+
+        The digest tells a repetition of the request from another request under the same key.
+        """
         for name in ("message", "actor", "idempotency_key"):
             text = getattr(self, name)
             if text is not None and len(text) > _LONGEST:
@@ -44,36 +47,36 @@ class Terms:
         return Signature(self.actor, self.message, key, digest)
 
     def conditions(self, watch: Watch, attempts: "Attempts") -> tuple[Requirement, ...]:
-        """What must hold on every base that the write is tried on, the caller's condition first."""
+        """Return what every attempt must satisfy, the caller's own precondition first."""
         head = () if self.if_commit is None else (HeadWas(self.if_commit),)
         return (attempts, *head, watch)
 
 
 @dataclass(slots=True)
 class Attempts:
-    """Counts on how many bases a write was tried, and ends it when its caller has gone."""
+    """Counts the attempts of a write and stops it when its caller no longer waits."""
 
     count: int = 0
     stop: threading.Event | None = field(default_factory=STOP.get)
 
     def to_json(self) -> list[Any]:
-        """Nothing that anybody else could check."""
+        """Return an empty requirement: no other process can check this one."""
         return ["watch", []]
 
     def check(self, txn: WriteTxn) -> None:
-        """One more; raises `Cancelled` when nobody waits for the outcome."""
+        """Count an attempt; raise `Cancelled` when the caller no longer waits."""
         self.count += 1
         if self.stop is not None and self.stop.is_set():
-            raise Cancelled(f"the write to {txn.branch} was called off; nothing was changed")
+            raise Cancelled(f"the write to {txn.branch} was cancelled; nothing was changed")
 
     @property
     def retries(self) -> int:
-        """How often it had to be tried again."""
+        """How often the write was repeated after a conflict."""
         return max(0, self.count - 1)
 
 
 def actor_of(given: str | None) -> str | None:
-    """Who writes: as given, else `OMNIGRAPH_ACTOR`; names of our own are refused."""
+    """Return the explicit actor or `OMNIGRAPH_ACTOR`; refuse names reserved for the system."""
     actor = given or os.environ.get("OMNIGRAPH_ACTOR") or None
     if actor is not None and actor.startswith(_RESERVED):
         raise InputError(
@@ -83,9 +86,9 @@ def actor_of(given: str | None) -> str | None:
 
 
 def request_of(mode: str, source: object) -> object:
-    """What tells one load from another: the records that were given as plain data.
+    """Return what distinguishes one load from another: its mode and its records.
 
-    A file or a frame would have to be read for it; such a load is known by its key alone.
+    Files and frames would have to be read first, so such a load is identified by its key alone.
 
     >>> request_of("append", {"Person": [{"name": "ann"}]})
     ('append', [('Person', [[('name', "'ann'")]])])
@@ -96,7 +99,7 @@ def request_of(mode: str, source: object) -> object:
 
 
 def told(value: object) -> object:
-    """Plain data, spelled the same in every process; nothing for anything else.
+    """Describe plain data the same way in every process; return "" for anything else.
 
     >>> told({"b": [1.5, None], "a": "x"})
     [('a', "'x'"), ('b', ['1.5', 'None'])]
@@ -107,6 +110,6 @@ def told(value: object) -> object:
         return [told(one) for one in value]
     if value is None or isinstance(value, _PLAIN):
         return repr(value)
-    # Arrays would spell themselves with the middle left out.
+    # The repr of a long array leaves out its middle.
     listed = getattr(value, "tolist", None)
     return told(listed()) if listed is not None else ""

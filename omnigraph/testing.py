@@ -1,6 +1,6 @@
-"""Graphs for tests: made in a temporary directory, filled, and gone afterwards.
+"""Graphs for tests: created in a temporary directory, loaded, and removed afterwards.
 
-Also a plugin of pytest: `pytest_plugins = ["omnigraph.testing"]` gives the fixture `make_graph`.
+Also a pytest plugin: `pytest_plugins = ["omnigraph.testing"]` provides the fixture `make_graph`.
 """
 
 import tempfile
@@ -18,9 +18,9 @@ from omnigraph.graph import Graph, init
 def graph(
     schema: str | PathLike[str], data: Any = None, *, actor: str | None = None
 ) -> Iterator[Graph]:
-    """A graph that lives as long as the `with` block.
+    """Create a graph that exists as long as the `with` block.
 
-    `data` is what `Graph.load` takes: NDJSON as text or a path, records, or tables by type.
+    `data` is anything that `Graph.load` takes: NDJSON text or a path, records, or tables by type.
 
     >>> with graph("node Person { name: String @key }", {"Person": [{"name": "Ada"}]}) as people:
     ...     people.nodes("Person").ids()
@@ -37,7 +37,7 @@ def graph(
 
 
 def _text(data: Any) -> Any:
-    """NDJSON in a string is data; any other string is a path."""
+    """Encode NDJSON text, which is data; any other string is a path."""
     return data.encode() if isinstance(data, str) and data.lstrip().startswith("{") else data
 
 
@@ -48,7 +48,7 @@ def _fixture() -> Any:
         return None
 
     def make_graph() -> Iterator[Callable[..., Graph]]:
-        """A function that makes graphs as `graph` does; they end with the test."""
+        """Return a function that creates graphs as `graph` does; the test's end removes them."""
         with ExitStack() as stack:
             yield lambda *given, **more: stack.enter_context(graph(*given, **more))
 

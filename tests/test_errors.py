@@ -231,7 +231,7 @@ def test_facts_that_no_class_declares_stay_in_the_details() -> None:
     }  # fmt: skip
     assert error.code == "KeyConflict"
     assert error.entity_id is None
-    assert error.message == "node type 'A' already has an entity of this id"
+    assert error.message == "node type 'A' already has an entity with this id"
 
 
 def test_only_transient_storage_failures_are_transient() -> None:
@@ -389,7 +389,7 @@ def test_a_language_error_survives_a_pickle() -> None:
 def test_a_language_error_without_source_still_says_where() -> None:
     error = ParseError(diagnostics=[finding(5, 9, "no", code="Q000")])
     assert str(error) == "1:6: error[Q000]: no"
-    assert str(LanguageError()) == "a schema or query text is wrong"
+    assert str(LanguageError()) == "the schema or query text is invalid"
 
 
 def test_a_notebook_shows_text_not_markup() -> None:

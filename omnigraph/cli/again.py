@@ -1,4 +1,4 @@
-"""`omnigraph revert` and `omnigraph cherry-pick`: a commit taken back, or made again elsewhere."""
+"""`omnigraph revert` and `omnigraph cherry-pick`: undo a commit, or apply it to another branch."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from omnigraph.merges import MergeResult
 
 _mainline = click.option(
-    "--mainline", type=click.IntRange(min=1), help="Of a merge: the parent that counts."
+    "--mainline", type=click.IntRange(min=1), help="Parent number to diff a merge commit against"
 )
 
 
 @click.command()
 @click.argument("commit")
-@click.option("--branch", default="main", show_default=True, help="The branch.")
+@click.option("--branch", default="main", show_default=True, help="Branch to revert on")
 @_mainline
 @deciding_options
 @uri_option
@@ -38,16 +38,16 @@ _mainline = click.option(
 @actor_option
 @shared_options
 def revert(commit: str, branch: str, **how: Any) -> None:
-    """Take back what a commit changed, as a new commit; everything since stays.
+    """Undo the changes of a commit with a new commit; later changes are kept.
 
-    COMMIT is an id, a tag, HEAD or HEAD~2. What was changed again since is a conflict.
+    COMMIT is an id, a tag, HEAD or HEAD~2. Values that were changed again since are conflicts.
     """
     _run("revert", commit, branch, how)
 
 
 @click.command("cherry-pick")
 @click.argument("commit")
-@click.option("--into", "branch", default="main", show_default=True, help="The branch.")
+@click.option("--into", "branch", default="main", show_default=True, help="Branch to apply to")
 @_mainline
 @deciding_options
 @uri_option
@@ -55,9 +55,9 @@ def revert(commit: str, branch: str, **how: Any) -> None:
 @actor_option
 @shared_options
 def cherry_pick(commit: str, branch: str, **how: Any) -> None:
-    """Make the changes of one commit again on a branch.
+    """Apply the changes of one commit to a branch.
 
-    COMMIT is an id, a tag, or a branch, also with steps back: review~1.
+    COMMIT is an id, a tag, or a branch, optionally with steps back: review~1.
     """
     _run("cherry-pick", commit, branch, how)
 
@@ -77,7 +77,7 @@ def _run(verb: str, commit: str, branch: str, how: dict[str, Any]) -> None:
     words = (verb, commit, *((flag, branch) if branch != "main" else ()))
     again = typed(words, uri or store, how, strategies)
     sides = branch, f"before {commit}" if verb == "revert" else commit
-    turned = "taken back" if verb == "revert" else "made again"
+    turned = "reverted" if verb == "revert" else "applied"
     what = f"'{commit}' cannot be {turned} on '{branch}'"
     call = graph.revert if verb == "revert" else graph.cherry_pick
     try:
@@ -105,7 +105,7 @@ def _tell(
         show.document(facts | {"stats": done.stats, **told, "commit": made})
         return
     if done.outcome == "already_up_to_date":
-        show.result(f"nothing to do: {branch} has no change that {commit} would bring")
+        show.result(f"nothing to do: {branch} already has the changes of {commit}")
         return
     words = ("reverted", "would revert") if verb == "revert" else ("picked", "would pick")
     end = "" if done.commit is None else f"; commit {done.commit.id}"

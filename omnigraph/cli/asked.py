@@ -1,7 +1,7 @@
-"""Which query a command is about, and the values of its parameters.
+"""The query a command runs, and the values of its parameters.
 
-Owns the flags that `query`, `mutate` and `explain` share: where the text comes from, `--params`.
-Everything is read and refused before a graph is opened.
+Owns the flags that `query`, `mutate` and `explain` share: the source of the query, `--params`.
+All input is read and validated before a graph is opened.
 """
 
 import json
@@ -24,22 +24,22 @@ _OPTIONS = (
         "query_path",
         metavar="FILE",
         type=click.Path(allow_dash=True),
-        help="A query file (.gq); NAME chooses when it holds several.",
+        help="Query file (.gq); NAME selects a query if it has several",
     ),
-    click.option("-e", "--query-string", "text", metavar="GQ", help="The query itself."),
-    click.option("--params", metavar="JSON", help="The parameters, as one JSON object."),
+    click.option("-e", "--query-string", "text", metavar="GQ", help="Query text"),
+    click.option("--params", metavar="JSON", help="Query parameters as a JSON object"),
     click.option(
         "--params-file",
         metavar="PATH",
         type=click.Path(allow_dash=True),
-        help="A file with the parameters.",
+        help="JSON file with the query parameters",
     ),
 )
 
 
 @record
 class Asked:
-    """A query text, the name that chooses in it, and the values of its parameters."""
+    """A query text, the name of the query to run, and the values of its parameters."""
 
     name: str | None
     source: Source
@@ -47,12 +47,13 @@ class Asked:
 
 
 def query_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command NAME, --query, -e, --params and --params-file, read into one `asked`."""
+    """Add NAME, --query, -e, --params and --params-file; the command gets one `query_input`."""
 
     @wraps(command)
     def read(name: str | None, query_path: str | None, text: str | None, **more: Any) -> None:
         given = more.pop("params"), more.pop("params_file")
-        command(asked=Asked(name, query_source(query_path, text), parameters(*given)), **more)
+        source, params = query_source(query_path, text), parameters(*given)
+        command(query_input=Asked(name, source, params), **more)
 
     for option in reversed(_OPTIONS):
         read = option(read)
@@ -60,25 +61,25 @@ def query_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def query_source(query_path: str | None, text: str | None) -> Source:
-    """The text of the query that was named; exactly one way may be used."""
+    """Read the query from its only source; two sources, or none, are rejected."""
     if query_path is not None and text is not None:
-        raise click.UsageError("--query and -e both give a query: give one of them")
+        raise click.UsageError("--query and -e both give a query: use only one of them")
     if text is not None:
         if not text.strip():
-            raise click.UsageError("-e is empty: give a query")
+            raise click.UsageError("-e is empty: pass a query")
         return Source("-e", text)
     if query_path is None:
         raise click.UsageError(
-            "no query is given: use --query FILE or -e GQ; a name alone means a query that is"
-            " stored on a server, which is not built yet"
+            "no query given: use --query FILE or -e GQ; a name alone refers to a query stored on a"
+            " server, which is not supported yet"
         )
     return files.read_source(query_path)
 
 
 def parameters(text: str | None, path: str | None) -> dict[str, Any]:
-    """The values that --params or --params-file give."""
+    """Return the values from --params or --params-file."""
     if text is not None and path is not None:
-        raise click.UsageError("--params and --params-file both give values: give one of them")
+        raise click.UsageError("--params and --params-file both give values: use only one of them")
     name = "--params"
     if path is not None:
         name, text = files.name_of(path), files.read_source(path).text
@@ -87,7 +88,7 @@ def parameters(text: str | None, path: str | None) -> dict[str, Any]:
     try:
         found = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{name} is no JSON: {error}", reason="malformed JSON") from None
+        raise InputError(f"{name} is not valid JSON: {error}", reason="malformed JSON") from None
     if not isinstance(found, dict):
         raise InputError(f"{name} must be a JSON object", reason="no object")
     return found
@@ -103,4 +104,4 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON number")
+    raise ValueError(f"{word} is not a JSON number")

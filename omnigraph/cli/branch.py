@@ -17,11 +17,11 @@ from .options import scope_options, settings, shared_options
 
 _MERGE = "omnigraph.cli.branch_merge"
 _COMMANDS = {
-    "create": Lazy(__name__, "create", "Make a branch from a branch or from a past commit."),
-    "list": Lazy(__name__, "list_", "List the branches."),
-    "merge": Lazy(_MERGE, "merge", "Merge a branch into another, or show what stands against it."),
-    "rename": Lazy(_MERGE, "rename", "Give a branch another name."),
-    "delete": Lazy(__name__, "delete", "Delete a branch."),
+    "create": Lazy(__name__, "create", "Create a branch from a branch or a past commit"),
+    "list": Lazy(__name__, "list_", "List branches"),
+    "merge": Lazy(_MERGE, "merge", "Merge a branch into another, or preview its conflicts"),
+    "rename": Lazy(_MERGE, "rename", "Rename a branch"),
+    "delete": Lazy(__name__, "delete", "Delete a branch"),
 }
 
 
@@ -37,13 +37,16 @@ def branch() -> None:
 @click.option(
     "--from",
     "source",
-    metavar="POINT",
+    metavar="REVISION",
     default="main",
     show_default=True,
-    help="A branch, a commit, a tag, a moment, or main~3.",
+    help="Branch, commit, tag, timestamp, or main~3 to start from",
 )
 @click.option(
-    "--commit", "commit_id", metavar="POINT", help="A past commit of it, instead of its head."
+    "--commit",
+    "commit_id",
+    metavar="REVISION",
+    help="Past commit of --from to use instead of its head",
 )
 @uri_option
 @store_option
@@ -57,9 +60,9 @@ def create(
     store: str | None,
     actor: str | None,
 ) -> None:
-    """Make a branch. No data is copied: it costs the same for any graph.
+    """Create a branch. No data is copied: the cost does not depend on the graph's size.
 
-    NAME has letters, digits, '.', '-', '_', and '/' between parts; at most 200 bytes.
+    NAME may contain letters, digits, '.', '-' and '_', with '/' between parts; at most 200 bytes.
     """
     root = address(uri, store, way="--uri")
     tell_target("branch create", root)
@@ -76,13 +79,13 @@ def create(
 
 
 @click.command("list")
-@click.argument("place", metavar="URI", required=False)
+@click.argument("graph_uri", metavar="[URI]", required=False)
 @uri_option
 @store_option
 @shared_options
-def list_(place: str | None, uri: str | None, store: str | None) -> None:
-    """List the branches, sorted by name."""
-    root = address(place, store, option=uri)
+def list_(graph_uri: str | None, uri: str | None, store: str | None) -> None:
+    """List branches, sorted by name."""
+    root = address(graph_uri, store, option=uri)
     from omnigraph.graph import open as open_graph
 
     names = open_graph(root.uri, read_only=True).branches.names()
@@ -100,7 +103,7 @@ def list_(place: str | None, uri: str | None, store: str | None) -> None:
 @yes_option
 @shared_options
 def delete(name: str, uri: str | None, store: str | None, actor: str | None, yes: bool) -> None:
-    """Delete a branch. What other branches took from it stays."""
+    """Delete a branch. Commits that other branches merged from it are kept."""
     root = address(uri, store, way="--uri")
     consent(f"delete branch {name}", root, yes=yes)
     tell_target("branch delete", root)

@@ -1,4 +1,4 @@
-"""`omnigraph branch merge` and `branch rename`: put branches together, call one another name."""
+"""`omnigraph branch merge` and `omnigraph branch rename`."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("source")
-@click.option("--into", default="main", show_default=True, help="The branch that gets the changes.")
-@click.option("--delete-branch", is_flag=True, help="Delete SOURCE when it is merged.")
-@click.option("--collapse-edges", is_flag=True, help="Keep one of equal edges that both added.")
+@click.option("--into", default="main", show_default=True, help="Branch to merge into")
+@click.option("--delete-branch", is_flag=True, help="Delete SOURCE after the merge")
+@click.option("--collapse-edges", is_flag=True, help="Keep only one of equal edges that both added")
 @deciding_options
 @engine_options("when both branches changed millions of rows")
 @uri_option
@@ -38,10 +38,11 @@ if TYPE_CHECKING:
 @actor_option
 @shared_options
 def merge(source: str, into: str, uri: str | None, store: str | None, **how: Any) -> None:
-    """Merge a branch into another, as one commit with two parents.
+    """Merge branch SOURCE into another, as one commit with two parents.
 
-    What only one branch changed is taken. What both changed differently is a conflict: nothing is
-    written, and the conflicts are shown with what each branch has. --strategy decides them.
+    Changes made on only one branch are taken. Different changes of the same value are conflicts:
+    nothing is written, and the conflicts are shown with the values of both branches. Use
+    --strategy to resolve them.
     """
     root = address(uri, store, way="--uri")
     strategies = how.pop("strategies")
@@ -67,12 +68,12 @@ def merge(source: str, into: str, uri: str | None, store: str | None, **how: Any
 
 def _tell(done: "MergeResult", source: str, into: str, actor: str | None, again: Next) -> None:
     if done.branch_delete_error is not None:
-        show.note(f"warning: '{source}' is merged, but not deleted: {done.branch_delete_error}")
+        show.note(f"warning: '{source}' was merged, but not deleted: {done.branch_delete_error}")
     if settings().json:
         show.document(_document(done, source, into, actor))
         return
     if done.outcome == "already_up_to_date":
-        show.result(f"{into} has everything of {source} already")
+        show.result(f"{into} already has all changes of {source}")
         return
     if done.conflicts:
         what = f"'{source}' cannot be merged into '{into}'"
@@ -108,19 +109,19 @@ def _document(done: "MergeResult", source: str, into: str, actor: str | None) ->
 
 @click.command()
 @click.argument("name")
-@click.argument("new")
+@click.argument("new_name", metavar="NEW")
 @uri_option
 @store_option
 @actor_option
 @shared_options
-def rename(name: str, new: str, uri: str | None, store: str | None, actor: str | None) -> None:
-    """Give a branch another name. Who works on it is not disturbed."""
+def rename(name: str, new_name: str, uri: str | None, store: str | None, actor: str | None) -> None:
+    """Rename a branch. Running readers and writers of the branch are not disturbed."""
     root = address(uri, store, way="--uri")
     tell_target("branch rename", root)
     from omnigraph.graph import open as open_graph
 
     graph = open_graph(root.uri, actor=actor)
-    made = graph.branches.rename(name, new)
+    made = graph.branches.rename(name, new_name)
     if settings().json:
         facts = {"uri": root.uri, "from": name.strip(), "name": made.branch_name}
         show.document(facts | {"actor_id": graph.actor})

@@ -1,4 +1,4 @@
-"""`omnigraph changes`: what was committed to a branch since a reader looked last."""
+"""`omnigraph changes`: what was committed to a branch since a reader's last poll."""
 
 from collections.abc import Callable, Iterable
 from itertools import chain
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _COMMANDS = {
-    "poll": Lazy(__name__, "poll", "Tell what was committed since a cursor."),
-    "baseline": Lazy(__name__, "baseline", "Write everything, and a cursor to go on from."),
+    "poll": Lazy(__name__, "poll", "Show commits since a cursor"),
+    "baseline": Lazy(__name__, "baseline", "Export everything, with a cursor to continue from"),
 }
 _LIMIT, _COMMITS = 1_000, 128
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0}
@@ -25,11 +25,11 @@ _SIGNS = {"insert": ("+", "green"), "update": ("~", "yellow"), "delete": ("-", "
 
 
 def filter_options(command: Command) -> Command:
-    """Give a command the options that choose among changes."""
+    """Add the options that filter changes to a command."""
     options = (
-        click.option("--kind", "kinds", multiple=True, help="Only node, or only edge."),
-        click.option("--type", "types", multiple=True, help="Only this type; may be repeated."),
-        click.option("--op", "ops", multiple=True, help="Only insert, update or delete."),
+        click.option("--kind", "kinds", multiple=True, help="Only node, or only edge"),
+        click.option("--type", "types", multiple=True, help="Only this type; may be repeated"),
+        click.option("--op", "ops", multiple=True, help="Only insert, update or delete"),
     )
     for option in reversed(options):
         command = option(command)
@@ -37,7 +37,7 @@ def filter_options(command: Command) -> Command:
 
 
 def chosen(filters: dict[str, Any]) -> dict[str, Any]:
-    """The filters that were given."""
+    """Return the filters as arguments of a graph method; None for those not given."""
     return {name: filters[name] or None for name in ("types", "kinds", "ops")}
 
 
@@ -45,17 +45,19 @@ def chosen(filters: dict[str, Any]) -> dict[str, Any]:
 @scope_options
 @shared_options
 def changes() -> None:
-    """Follow what is committed to a branch."""
+    """Follow the commits of a branch."""
 
 
 @click.command("poll")
-@click.option("--branch", default="main", show_default=True, help="The branch.")
-@click.option("--cursor", help="Go on where an earlier poll ended.")
-@click.option("--start", metavar="WHERE", help="now (the default), beginning or after:COMMIT.")
-@click.option("--limit", type=int, default=_LIMIT, show_default=True, help="About so many changes.")
-@click.option("--follow", is_flag=True, help="Wait for more; prints a line of JSON per commit.")
+@click.option("--branch", default="main", show_default=True, help="Branch to follow")
+@click.option("--cursor", help="Continue where an earlier poll ended")
+@click.option("--start", metavar="WHERE", help="now (the default), beginning or after:COMMIT")
 @click.option(
-    "--interval", default="2s", show_default=True, help="With --follow: how often to look."
+    "--limit", type=int, default=_LIMIT, show_default=True, help="Approximate number of changes"
+)
+@click.option("--follow", is_flag=True, help="Wait for new commits; print one JSON line per commit")
+@click.option(
+    "--interval", default="2s", show_default=True, help="With --follow: time between polls"
 )
 @filter_options
 @uri_option
@@ -70,13 +72,13 @@ def poll(
     store: str | None,
     **rest: Any,
 ) -> None:
-    """Tell what was committed after a cursor: whole commits, oldest first, and the next cursor.
+    """Show the commits after a cursor, oldest first and complete, and the next cursor.
 
-    Keep the cursor together with what you made of the changes, and give it to the next poll, with
-    the same filters. A commit is told again when the cursor before it is used again.
+    Store the cursor together with the results of your processing, and pass it to the next poll with
+    the same filters. Polling with an old cursor returns the same commits again.
     """
     if cursor is not None and start is not None:
-        raise click.UsageError("--cursor and --start both say where to begin: give one of them")
+        raise click.UsageError("--cursor and --start both say where to begin: use only one of them")
     root = address(uri, store, way="--uri")
     seconds = _seconds(rest["interval"])
     from omnigraph.graph import open as open_graph
@@ -110,7 +112,7 @@ def _told(feed: "Feed", limit: int) -> None:
 
 
 def _some(feed: "Feed", limit: int) -> Iterable["ChangeBlock"]:
-    """Whole commits until there are enough changes; an error ends what was told before it."""
+    """Take complete commits up to the limit; an error ends the page if it is not the first."""
     from omnigraph.errors import ChangeDiffRefused, ChangeFeedGap
 
     count = number = 0
@@ -120,7 +122,7 @@ def _some(feed: "Feed", limit: int) -> Iterable["ChangeBlock"]:
         except (ChangeDiffRefused, ChangeFeedGap):
             if number == 0:
                 raise
-            return  # the next poll says it
+            return  # the next poll raises it
         if block is None:
             return
         count, number = count + len(block.changes), number + 1
@@ -137,7 +139,7 @@ def _picture(block: "ChangeBlock") -> None:
 
 
 def change_line(one: Any) -> str:
-    """One change for people: what happened to which entity, and which properties differ."""
+    """Format one change for people: the operation, the entity, and the changed properties."""
     sign, color = _SIGNS[one.op]
     ends = one.endpoints
     where = f" from '{ends['src']}' to '{ends['dst']}'" if ends else ""
@@ -167,17 +169,17 @@ def _seconds(text: str) -> float:
 
 
 @click.command("baseline")
-@click.option("--out", required=True, metavar="PATH", help="The file; .gz and .zst are packed.")
-@click.option("--branch", default="main", show_default=True, help="The branch.")
+@click.option("--out", required=True, metavar="PATH", help="Output file; .gz and .zst compress it")
+@click.option("--branch", default="main", show_default=True, help="Branch to export")
 @filter_options
 @uri_option
 @store_option
 @shared_options
 def baseline(out: str, branch: str, uri: str | None, store: str | None, **filters: Any) -> None:
-    """Write everything that a branch holds as NDJSON, and print the cursor to poll from.
+    """Export all entities of a branch as NDJSON, and print the cursor to poll from.
 
-    The file appears whole, and its last line holds the same cursor. Captures into one file wait for
-    one another: PATH.lock, which stays, is their lock.
+    The file appears only when it is complete; its last line holds the same cursor. Concurrent
+    captures into the same file wait for one another; their lock, PATH.lock, is not removed.
     """
     root = address(uri, store, way="--uri")
     from omnigraph.graph import open as open_graph
@@ -192,8 +194,8 @@ def baseline(out: str, branch: str, uri: str | None, store: str | None, **filter
 
 @click.command("changes")
 @click.argument("commit_id", metavar="ID")
-@click.option("--limit", type=int, default=_LIMIT, show_default=True, help="Changes of one page.")
-@click.option("--page-token", help="Print exactly one page: the one after this token's.")
+@click.option("--limit", type=int, default=_LIMIT, show_default=True, help="Changes per page")
+@click.option("--page-token", help="Print only the page after this token")
 @filter_options
 @uri_option
 @store_option
@@ -206,7 +208,7 @@ def commit_changes(
     store: str | None,
     **filters: Any,
 ) -> None:
-    """Tell what one commit changed against its first parent. HEAD is the newest of main."""
+    """Show what one commit changed against its first parent. HEAD is the newest commit of main."""
     root = address(uri, store, way="--uri")
     from omnigraph.graph import open as open_graph
 

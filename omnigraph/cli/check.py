@@ -1,4 +1,4 @@
-"""`omnigraph check`: look whether a graph is as it should be, or whether an entity is gone."""
+"""`omnigraph check`: verify graph integrity, or that an entity is completely erased."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -23,23 +23,23 @@ _CHECKSUMS = ("verified", "unrecorded")
     "--absent",
     nargs=2,
     metavar="TYPE ID",
-    help="Look for traces of an entity in every file, deleted rows and indexes included.",
+    help="Search for traces of an entity in every file, including deleted rows and indexes",
 )
 @click.option(
     "--also",
     multiple=True,
     metavar="PATH",
     type=click.Path(exists=True),
-    help="With --absent: a file or folder more, such as one of rejects; may be given again.",
+    help="With --absent: another file or folder to search, such as rejects; may be repeated",
 )
-@click.option("--quick", is_flag=True, help="Leave out rows, indexes and the insides of files.")
+@click.option("--quick", is_flag=True, help="Skip rows, indexes and file contents")
 @click.option(
     "--sample",
     type=click.FloatRange(0, 100, min_open=True),
     metavar="PERCENT",
-    help="Quick check that also verifies the content of this share of the files.",
+    help="Quick check that also verifies the content of this percentage of the files",
 )
-@engine_options("from 32 GiB of files on")
+@engine_options("for 32 GiB of files or more")
 @store_option
 @direct_only
 @shared_options
@@ -54,17 +54,17 @@ def check(  # noqa: PLR0913, PLR0917 - an argument for each option
     master: str | None,
     remote: str | None,
 ) -> None:
-    """Look at everything there is: names, logs, files, rules of the schema, indexes.
+    """Verify graph integrity: names, logs, files, schema rules and indexes.
 
-    Every file that has a checksum is read and compared with it.
+    Every file that has a recorded checksum is read and compared with it.
 
-    Exit code 1 when something is wrong, 5 when there are only warnings. With --absent: look whether
-    an entity is gone for good; exit code 5 when there are traces of it. Nothing is written.
+    Exits 1 if there are errors, 5 if there are only warnings. With --absent, verifies instead that
+    an entity is completely erased, and exits 5 if traces of it remain. Nothing is written.
     """
     root = address(uri, store)
     if absent is not None:
         if quick or sample is not None:
-            raise click.UsageError("--absent does not go together with --quick or --sample")
+            raise click.UsageError("--absent cannot be combined with --quick or --sample")
         _absent(root, absent, also)
         return
     if also:
@@ -74,7 +74,7 @@ def check(  # noqa: PLR0913, PLR0917 - an argument for each option
 
 
 def _whole(root: "Root", quick: bool, sample: float | None, spark: dict[str, Any]) -> None:
-    # Not through a handle: a graph that cannot be opened is what this is for.
+    # Not through a graph handle: this must work for a graph that cannot be opened.
     from omnigraph.health.check import check_graph, executor_for
     from omnigraph.storage.effects import Effects
     from omnigraph.storage.store import open_store
@@ -102,7 +102,7 @@ def _show(found: "Checkup", quick: bool) -> None:
     if found.damage:
         for name, commit in found.readable.items():
             show.result(f"newest readable commit of {name}: {commit or 'none'}")
-    nouns = {"branches": "branch"}  # all others end in s
+    nouns = {"branches": "branch"}  # all other plurals end in s
     read = ", ".join(
         show.count(number, nouns.get(what, what.removesuffix("s")))
         for what, number in found.read.items()
@@ -118,7 +118,7 @@ def _show(found: "Checkup", quick: bool) -> None:
     warned = len(found.findings) - wrong + found.more
     said = [show.count(wrong, "error")] if wrong else []
     said += [show.count(warned, "warning")] if warned else []
-    show.result(f"{', '.join(said) or 'all is well'}; {read}")
+    show.result(f"{', '.join(said) or 'graph is healthy'}; {read}")
 
 
 def _absent(root: "Root", absent: tuple[str, str], also: tuple[str, ...]) -> None:
@@ -131,7 +131,7 @@ def _absent(root: "Root", absent: tuple[str, str], also: tuple[str, ...]) -> Non
         for one in found.traces:
             where = f" of {one.type_key}" if one.type_key else ""
             show.result(f"{one.kind}{where}: {one.name}")
-        read = f"{show.count(found.files, 'file')}, {found.bytes:,} bytes were read"
+        read = f"{show.count(found.files, 'file')}, {found.bytes:,} bytes read"
         what = "no trace" if found else show.count(len(found.traces), "trace")
         show.result(f"{what} of {absent[0]} {absent[1]}; {read}")
     if not found:

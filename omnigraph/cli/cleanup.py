@@ -1,4 +1,4 @@
-"""`omnigraph cleanup`: remove history that nothing needs, or show what would go."""
+"""`omnigraph cleanup`: remove unneeded history, or preview the removal."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -22,42 +22,42 @@ from .progress import progress
 if TYPE_CHECKING:
     from omnigraph.history.retention.report import Cleanup
 
-_ADVICE = "give --keep N, --older-than D, or both; --keep 10 is a good start"
+_ADVICE = "use --keep N, --older-than D, or both; --keep 10 is a good start"
 _SPAN = "D"
-_FEW = 5  # holders of history that are named
+_FEW = 5  # maximum number of holders of history that are listed
 
 
 @click.command()
 @uri_argument
-@click.option("--keep", type=int, metavar="N", help="Keep the newest N commits of every branch.")
+@click.option("--keep", type=int, metavar="N", help="Keep the newest N commits of every branch")
 @click.option(
-    "--older-than", metavar=_SPAN, help="Keep commits that are younger: 90s, 30m, 12h, 7d, 2w."
+    "--older-than", metavar=_SPAN, help="Keep commits younger than this, such as 30m, 12h, 7d or 2w"
 )
-@click.option("--confirm", is_flag=True, help="Remove; without it, only tell what would go.")
+@click.option("--confirm", is_flag=True, help="Remove the history; the default is a preview")
 @click.option(
     "--grace",
     metavar=_SPAN,
-    help="Spare what was in use so long ago, for readers; 60m if not given.",
+    help="Keep files that were in use this recently, for running readers  [default: 60m]",
 )
-@click.option("--erase", is_flag=True, help="Write anew what holds deleted rows, first.")
+@click.option("--erase", is_flag=True, help="First rewrite files that contain deleted rows")
 @click.option(
-    "--purge-dropped", is_flag=True, help="Remove tables, too, that nothing names any more."
+    "--purge-dropped", is_flag=True, help="Also remove tables that nothing references any more"
 )
-@engine_options("from 100,000 files on")
-@click.option("--no-progress", is_flag=True, help="Do not show how far it is.")
+@engine_options("for 100,000 files or more")
+@click.option("--no-progress", is_flag=True, help="Hide the progress bar")
 @store_option
 @direct_only
 @yes_option
 @shared_options
 def cleanup(store: str | None, uri: str | None, no_progress: bool, yes: bool, **how: Any) -> None:
-    """Remove history that is neither among the newest N commits of a branch nor young.
+    """Remove history that is neither among the newest N commits of a branch nor recent.
 
-    Whatever branches, tags, merge bases and running operations need stays. Others may read and
-    write meanwhile. Without --confirm nothing is removed.
+    Everything that branches, tags, merge bases and running operations need is kept. Reads and
+    writes may continue meanwhile. Without --confirm nothing is removed.
     """
     root = address(uri, store)
     if how["keep"] is None and how["older_than"] is None:
-        raise click.UsageError(f"cleanup needs to know what to keep: {_ADVICE}")
+        raise click.UsageError(f"cleanup needs a retention policy: {_ADVICE}")
     if how["confirm"]:
         consent("cleanup", root, yes=yes)
     tell_target("cleanup" if how["confirm"] else "preview of cleanup", root)
@@ -89,7 +89,7 @@ def _show(done: "Cleanup", how: dict[str, Any]) -> None:
         line = f"{one.type_key}: {versions}, {one.bytes_removed:,} bytes"
         show.result(f"{line}; {one.error}" if one.error else line)
     for place in done.unreferenced_paths:
-        show.result(f"{place}: nothing names this table any more")
+        show.result(f"{place}: nothing references this table any more")
     what = "would remove" if done.preview else "removed"
     kept = show.count(done.commits_kept, "commit")
     show.result(f"{what} {done.bytes_removed:,} bytes; kept {kept}")
@@ -101,31 +101,33 @@ def _notes(done: "Cleanup", how: dict[str, Any]) -> Iterator[str]:
     grace = how["grace"] or "60m"
     if done.unreferenced_paths and not (how["purge_dropped"] or how["erase"]):
         yield (
-            f"{done.unreferenced_bytes:,} bytes of tables that nothing names stay:"
-            " --purge-dropped removes them"
+            f"{done.unreferenced_bytes:,} bytes of unreferenced tables are kept:"
+            " use --purge-dropped to remove them"
         )
     if done.spared_bytes:
         yield (
-            f"nothing is old enough: {done.spared_bytes:,} bytes were in use within the grace of"
-            f" {grace}, and somebody may still read them; --grace 0s spares nothing"
+            f"nothing is old enough: {done.spared_bytes:,} bytes were in use within the grace"
+            f" period of {grace} and may still be read; use --grace 0s to remove them"
         )
     for lost in done.unnamed:
         named = f"{lost['kind'] or 'branch or tag'} {lost['name'] or ''}".strip()
-        yield f"{named} ({lost['manifest']}) lost its ref object, nothing of it goes: run repair"
+        yield f"{named} ({lost['manifest']}) lost its ref object; its data is kept: run repair"
     if done.held_by:
         shown = ", ".join(done.held_by[:_FEW]) + (", …" if len(done.held_by) > _FEW else "")
-        yield f"what these name stays, too: {shown}"
+        yield f"also kept, because these need it: {shown}"
     if done.deleted_rows is not None:
         yield _erasure(done.deleted_rows, how)
     if done.engine != "local":
         yield f"done on {done.engine}"
     if done.preview:
-        yield "nothing was removed; add --confirm to remove"
+        yield "nothing was removed; pass --confirm to remove it"
 
 
 def _erasure(deleted: int, how: dict[str, Any]) -> str:
     rows = show.count(deleted, "deleted row") if deleted else "no deleted rows"
-    text = f"the newest versions of tables hold {rows}"
+    text = f"the newest table versions contain {rows}"
     if (how["keep"] or 1) > 1 or how["grace"] not in ("0", "0s") or how["older_than"]:
-        return f"{text}; what is young or kept is spared: --keep 1 --grace 0s spares nothing"
-    return f"{text}; what holds some, and all indexes, would be written anew"
+        return (
+            f"{text}; recent and retained data is not erased: use --keep 1 --grace 0s to erase it"
+        )
+    return f"{text}; files that contain some, and all indexes, would be rewritten"

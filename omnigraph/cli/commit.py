@@ -1,4 +1,4 @@
-"""`omnigraph commit`: the history of a graph, for programs and for people."""
+"""`omnigraph commit`: the commits of a graph, for programs and for people."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from omnigraph.history.commit import Commit
 
 _COMMANDS = {
-    "list": Lazy(__name__, "list_", "List the commits of a branch, newest first."),
-    "show": Lazy(__name__, "show_", "Show one commit."),
-    "changes": Lazy("omnigraph.cli.changes", "commit_changes", "Tell what one commit changed."),
+    "list": Lazy(__name__, "list_", "List the commits of a branch, newest first"),
+    "show": Lazy(__name__, "show_", "Show one commit"),
+    "changes": Lazy("omnigraph.cli.changes", "commit_changes", "Show what one commit changed"),
 }
 _FILTERS = ("actor", "operation", "type")
 
@@ -24,28 +24,28 @@ _FILTERS = ("actor", "operation", "type")
 @scope_options
 @shared_options
 def commit() -> None:
-    """Look at the history of a graph."""
+    """List and show commits."""
 
 
 @click.command("list")
 @uri_argument
-@click.option("--branch", default="main", show_default=True, help="The branch.")
+@click.option("--branch", default="main", show_default=True, help="Branch to list")
 @click.option(
     "--filter",
     "filters",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Only commits with this actor, operation or type.",
+    help="Only commits with this actor, operation or type",
 )
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many commits.")
+@click.option("--limit", type=click.IntRange(min=1), help="Maximum number of commits")
 @store_option
 @shared_options
 def list_(
     uri: str | None, branch: str, filters: tuple[str, ...], limit: int | None, store: str | None
 ) -> None:
-    """List the commits that a branch stands on, newest first."""
+    """List the commits in the history of a branch, newest first."""
     root = address(uri, store)
-    wanted = dict(_filter(one) for one in filters)
+    wanted = dict(_filter(text) for text in filters)
     from omnigraph.graph import open as open_graph
 
     graph = open_graph(root.uri, branch=branch, read_only=True)
@@ -73,7 +73,7 @@ def _filter(text: str) -> tuple[str, str]:
 @store_option
 @shared_options
 def show_(commit_id: str, uri: str | None, store: str | None) -> None:
-    """Show one commit: who, when, why, and what it changed. HEAD is the newest of main."""
+    """Show one commit: author, time, message and changes. HEAD is the newest commit of main."""
     root = address(uri, store, way="--uri")
     from omnigraph.graph import open as open_graph
 
@@ -85,7 +85,7 @@ def show_(commit_id: str, uri: str | None, store: str | None) -> None:
 
 
 def document(one: "Commit") -> dict[str, Any]:
-    """A commit as programs read it; times are microseconds since 1970."""
+    """Return a commit as JSON-compatible data; times are microseconds since 1970."""
     return {
         "graph_commit_id": one.id,
         "graph_branch": one.branch,

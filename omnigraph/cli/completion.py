@@ -1,4 +1,4 @@
-"""`omnigraph completion`: scripts that let a shell complete our commands, flags and files."""
+"""`omnigraph completion`: shell completion of commands, flags and files."""
 
 import click
 
@@ -12,8 +12,8 @@ from .options import shared_options
 def completion(shell: str) -> None:
     """Print the completion script for a shell.
 
-    Load it once with `eval "$(omnigraph completion bash)"`, or keep its output in a file where
-    the shell looks for completions, such as ~/.local/share/bash-completion/completions/omnigraph.
+    Load it with `eval "$(omnigraph completion bash)"`, or save the output to a file in the
+    completion path of the shell, such as ~/.local/share/bash-completion/completions/omnigraph.
     """
     from click.shell_completion import get_completion_class
 

@@ -1,6 +1,6 @@
-"""Conflicts for people: the first few with what each side has, and what to type next.
+"""Conflicts for people: the first few with the values of each side, and the commands to run next.
 
-Owns the options that decide conflicts, which `branch merge`, `revert` and `cherry-pick` share.
+Owns the options that resolve conflicts, shared by `branch merge`, `revert` and `cherry-pick`.
 """
 
 import shlex
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 _SHOWN = 3
 _LONGEST = 40
-_OF_ROWS = {"divergent_insert", "divergent_update", "delete_vs_update"}  # a table says it all
+_OF_ROWS = {"divergent_insert", "divergent_update", "delete_vs_update"}  # the table explains them
 
 
 @record
 class Next:
-    """The command that was typed; `sides` is how it decided conflicts, `how` its other options."""
+    """The command as the user typed it; `strategies` resolve conflicts, `options` are the rest."""
 
     words: tuple[str, ...]
     uri: str
@@ -35,11 +35,11 @@ class Next:
 
     @property
     def by_name(self) -> bool:
-        """Whether sides were given for types or kinds of conflicts, not one for all."""
+        """Whether strategies were given per type or conflict kind instead of one for all."""
         return any("=" in one for one in self.sides)
 
     def with_(self, *more: str) -> str:
-        """The command with other options: one side for all takes the place of another."""
+        """Return the command with more options; a strategy for all replaces an earlier one."""
         sides = () if "--strategy" in more and not self.by_name else self.sides
         words = ("omnigraph", *self.words, "--uri", self.uri, *self.how, *sides, *more)
         return " ".join(shlex.quote(one) for one in words)
@@ -48,7 +48,7 @@ class Next:
 def typed(
     words: tuple[str, ...], uri: str, options: Mapping[str, Any], strategies: Sequence[str] = ()
 ) -> Next:
-    """A command as it was typed, but for `--dry-run`.
+    """Return the command as it was typed, without `--dry-run`.
 
     >>> how = {"granularity": "property", "mainline": 2, "message": None, "dry_run": True}
     >>> typed(("revert", "HEAD"), "g", how).with_("--strategy", "ours")
@@ -65,26 +65,26 @@ def typed(
 
 
 def deciding_options(command: Command) -> Command:
-    """Give a command the options of a merge that decide conflicts."""
+    """Add the options of a merge that resolve conflicts to a command."""
     options = (
-        click.option("--dry-run", is_flag=True, help="Only show what would change and conflict."),
+        click.option("--dry-run", is_flag=True, help="Only show the changes and conflicts"),
         click.option(
             "--strategy",
             "strategies",
             multiple=True,
             metavar="[NAME=]SIDE",
-            help="Decide conflicts: ours (what is there) or theirs (what comes); NAME= only for a"
-            " kind of conflict or a type. May be repeated.",
+            help="Resolve conflicts with ours (the target) or theirs (the incoming side); NAME="
+            " limits it to a conflict kind or a type; may be repeated",
         ),
         click.option(
             "--granularity",
             type=click.Choice(["entity", "property"]),
             default="entity",
             show_default=True,
-            help="With property, changes of different properties of one entity go together.",
+            help="With property, changes of different properties of one entity are merged",
         ),
-        click.option("--if-commit", metavar="ID", help="Only if the branch is at this commit."),
-        click.option("--message", "-m", help="Why, for the log."),
+        click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit"),
+        click.option("--message", "-m", help="Commit message"),
     )
     for option in reversed(options):
         command = option(command)
@@ -92,7 +92,7 @@ def deciding_options(command: Command) -> Command:
 
 
 def strategy_of(given: Sequence[str]) -> str | dict[str, str] | None:
-    """One side for all, or sides by name; both together make no sense.
+    """Return one side for all conflicts, or sides by name; mixing both is an error.
 
     >>> strategy_of(["ours"]), strategy_of(["Person=theirs", "orphan_edge=ours"])
     ('ours', {'Person': 'theirs', 'orphan_edge': 'ours'})
@@ -103,26 +103,26 @@ def strategy_of(given: Sequence[str]) -> str | dict[str, str] | None:
     if not named and len(given) == 1:
         return given[0]
     if len(named) != len(given):
-        raise click.UsageError("--strategy is either one side, or sides by name: Person=theirs")
+        raise click.UsageError("--strategy takes either one side, or sides by name: Person=theirs")
     return named
 
 
 def counts(done: "MergeResult") -> str:
-    """How much a merge changes."""
+    """Describe how much a merge changes."""
     stats = done.stats
     words = zip(("added", "changed", "removed"), ("inserts", "updates", "deletes"), strict=True)
     told = [f"{stats[name]} {word}" for word, name in words]
     if stats["resolved"]:
-        told.append(f"{show.count(stats['resolved'], 'conflict')} decided")
+        told.append(f"{show.count(stats['resolved'], 'conflict')} resolved")
     return ", ".join(told)
 
 
 def tell_lost(done: "MergeResult", sides: tuple[str, str]) -> None:
-    """Edges that went with a node which is kept: the first few, on the side."""
+    """Warn about edges that were deleted with a node which is kept; only the first few."""
     if not done.lost_edges:
         return
     count = show.count(len(done.lost_edges), "edge")
-    told = [f"{count} went with nodes that are kept, and will not come back:"]
+    told = [f"{count} deleted with nodes that are kept, and not restored:"]
     told += [f"  {one} on {sides[one.side == 'theirs']}" for one in done.lost_edges[:_SHOWN]]
     if len(done.lost_edges) > _SHOWN:
         told.append(f"  and {len(done.lost_edges) - _SHOWN} more")
@@ -130,7 +130,7 @@ def tell_lost(done: "MergeResult", sides: tuple[str, str]) -> None:
 
 
 def lost_documents(done: "MergeResult", sides: tuple[str, str]) -> list[dict[str, str]]:
-    """The same for programs."""
+    """Return the same edges as JSON-compatible data."""
     return [
         {
             "type_name": one.key.partition(":")[2],
@@ -145,7 +145,7 @@ def lost_documents(done: "MergeResult", sides: tuple[str, str]) -> list[dict[str
 
 
 def told_conflict(error: "MergeConflict", what: str, sides: tuple[str, str], again: Next) -> None:
-    """End a command by its conflicts; programs get them as a document."""
+    """Print the conflicts and exit; with JSON errors, raise them as a document."""
     if settings().json_errors:
         raise error
     count = show.count(len(error.conflicts), "conflict")
@@ -158,7 +158,7 @@ def told_conflict(error: "MergeConflict", what: str, sides: tuple[str, str], aga
 def preview_conflicts(
     found: Sequence["EntityConflict"], what: str, sides: tuple[str, str], again: Next
 ) -> None:
-    """What stands against a merge that was only tried."""
+    """Print the conflicts of a dry run."""
     show.result(f"{show.count(len(found), 'conflict')}: {what} as it is")
     tell_conflicts(found, sides, again)
 
@@ -166,26 +166,26 @@ def preview_conflicts(
 def tell_conflicts(
     found: Sequence["EntityConflict"], sides: tuple[str, str], again: Next, *, err: bool = False
 ) -> None:
-    """The first conflicts with what each side has, and what to type next."""
+    """Print the first conflicts with the values of each side, and the commands to run next."""
     lines = [line for one in found[:_SHOWN] for line in _lines(one, sides)]
     if len(found) > _SHOWN:
         lines.append(f"  and {len(found) - _SHOWN} more")
     ours, theirs = sides
-    lines.append("what to type next:")
+    lines.append("next commands:")
     ways = {
-        f"keep what {ours} has": _all_of(found, "ours", again),
-        f"take what {theirs} has": _all_of(found, "theirs", again),
-        "see all of them": ("--dry-run", "--json"),
+        f"keep the values of {ours}": _all_of(found, "ours", again),
+        f"take the values of {theirs}": _all_of(found, "theirs", again),
+        "list all conflicts": ("--dry-run", "--json"),
     }
     if "--granularity" not in again.how and all(_apart(one) for one in found):
-        together = {"put different properties together": ("--granularity", "property")}
+        together = {"merge changes of different properties": ("--granularity", "property")}
         ways = together | ways
     lines += [f"  {again.with_(*more)}   # {why}" for why, more in ways.items()]
     click.echo("\n".join(lines), err=err, color=settings().color)
 
 
 def _all_of(found: Sequence["EntityConflict"], side: str, again: Next) -> tuple[str, ...]:
-    """One side for all that is left; what was decided by name before stays decided."""
+    """Return one side for all unresolved conflicts; strategies given by name are kept."""
     if not again.by_name:
         return ("--strategy", side)
     names = sorted({one.type_name for one in found})
@@ -203,7 +203,7 @@ def _lines(one: "EntityConflict", sides: tuple[str, str]) -> Iterable[str]:
 
 
 def _table(one: "EntityConflict", sides: tuple[str, str]) -> Iterable[str]:
-    """Each contradicting property: what it was, and what each side has."""
+    """Return a table of each conflicting property: its base value, and that of each side."""
     heads = ("", "base", *sides)
     rows: list[tuple[str, ...]] = [heads]
     for name in one.changed:
@@ -216,7 +216,7 @@ def _table(one: "EntityConflict", sides: tuple[str, str]) -> Iterable[str]:
 
 
 def _apart(one: "EntityConflict") -> bool:
-    """Whether the sides changed different properties of an entity."""
+    """Return whether the sides changed different properties of an entity."""
     base, ours, theirs = one.base, one.ours, one.theirs
     if one.kind != "divergent_update" or base is None or ours is None or theirs is None:
         return False
@@ -224,7 +224,7 @@ def _apart(one: "EntityConflict") -> bool:
 
 
 def short_value(image: Any, name: str) -> str:
-    """A value of a row as short text on one line."""
+    """Return a value of a row as short text on one line."""
     from omnigraph.formats import one_line
 
     if image is None:

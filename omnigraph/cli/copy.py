@@ -1,4 +1,4 @@
-"""`omnigraph copy`: a whole graph to another place, while others write."""
+"""`omnigraph copy`: copy a whole graph while it is in use."""
 
 import click
 
@@ -11,15 +11,15 @@ from .progress import progress
 @click.command()
 @click.argument("source", metavar="SRC")
 @click.argument("target", metavar="DST")
-@click.option("--no-progress", is_flag=True, help="Do not show how far it is.")
+@click.option("--no-progress", is_flag=True, help="Hide the progress bar")
 @click.option("--no-verify", is_flag=True, help="Copy damaged files as they are")
 @actor_option
 @shared_options
 def copy(source: str, target: str, no_progress: bool, no_verify: bool, actor: str | None) -> None:
-    """Copy a graph with all branches and all history to an empty place.
+    """Copy a graph with all branches and history to an empty location.
 
-    The graph may be in use: each branch is copied as it was at one moment. A copy that was cut off
-    cannot be opened. Every file that has a checksum is compared with it on the way.
+    The graph may be in use: each branch is copied at one point in time. An interrupted copy cannot
+    be opened. Every file that has a recorded checksum is verified while it is copied.
     """
     origin, root = place(source), place(target)
     tell_target("copy to", root)

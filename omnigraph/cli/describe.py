@@ -1,4 +1,4 @@
-"""`omnigraph describe`: what queries take, give, read and write, without running them."""
+"""`omnigraph describe`: parameters, results, reads and writes of queries, without running them."""
 
 from typing import Any
 
@@ -17,13 +17,13 @@ from .options import schema_option, settings, shared_options
     "query_path",
     required=True,
     type=click.Path(allow_dash=True),
-    help="The query file (.gq).",
+    help="Query file (.gq)",
 )
-@click.option("--plan", is_flag=True, help="Show the compiled plan too.")
+@click.option("--plan", is_flag=True, help="Also show the compiled plan")
 @click.argument("names", nargs=-1)
 @shared_options
 def describe(schema_path: str, query_path: str, plan: bool, names: tuple[str, ...]) -> None:
-    """Tell what queries take, give and touch. NAMES picks some of the file."""
+    """Show what queries take, return and touch. NAMES selects queries of the file."""
     files.once(schema_path, query_path)
     queries = _picked(_compiled(schema_path, query_path), names)
     if settings().json:
@@ -73,12 +73,12 @@ def _tell(one: Any, plan: bool) -> None:
         show.result(f"  {one.description}")
     operation = facts["operation"]
     for label, items in (
-        ("gives", [_column(c) for c in operation["result"]]),
+        ("returns", [_column(c) for c in operation["result"]]),
         ("reads", [_touched(t) for t in operation["reads"]]),
         ("writes", [_touched(t) for t in operation["writes"]]),
     ):
         if items:
-            show.result(f"  {label:<7}{', '.join(items)}")
+            show.result(f"  {label:<8}{', '.join(items)}")
     if plan:
         show.result("\n".join(f"  | {line}" for line in explain_plan(one.plan).split("\n")))
 

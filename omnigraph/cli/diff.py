@@ -1,4 +1,4 @@
-"""`omnigraph diff`: what differs between two states, entity by entity."""
+"""`omnigraph diff`: the differences between two revisions, entity by entity."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -18,33 +18,33 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("old", metavar="A")
-@click.argument("new", metavar="[B]", required=False)
-@click.option("--stat", is_flag=True, help="Only count.")
-@click.option("--check", is_flag=True, help="Exit with 5 when anything differs.")
+@click.argument("old_revision", metavar="A")
+@click.argument("new_revision", metavar="[B]", required=False)
+@click.option("--stat", is_flag=True, help="Show only counts")
+@click.option("--check", is_flag=True, help="Exit 5 if there are differences")
 @filter_options
 @uri_option
 @store_option
 @shared_options
 def diff(
-    old: str,
-    new: str | None,
+    old_revision: str,
+    new_revision: str | None,
     stat: bool,
     check: bool,
     uri: str | None,
     store: str | None,
     **filters: Any,
 ) -> None:
-    """Show what changed from A to B; without B, to main as it is now.
+    """Show the changes from revision A to B; B defaults to the head of main.
 
-    Each is a branch, a tag, a commit, a version, a moment, or so many commits before one: main~3.
-    A..B is the same in one word; A...B is what B changed since it left A.
+    A revision is a branch, tag, commit, version or timestamp, optionally with steps back: main~3.
+    A..B is the same as A B; A...B shows what B changed since it diverged from A.
     """
     root = address(uri, store, way="--uri")
     from omnigraph.graph import open as open_graph
 
     graph = open_graph(root.uri, read_only=True)
-    found = graph.diff(old, new, **chosen(filters))
+    found = graph.diff(old_revision, new_revision, **chosen(filters))
     if settings().json:
         show.document(_document(graph, found, stat=stat))
     else:
@@ -66,7 +66,7 @@ def _lines(found: "Diff", *, stat: bool) -> Iterator[str]:
 
 
 def _line(one: Any) -> str:
-    """A change with old and new values of what an update changed."""
+    """Format a change with the old and new values that an update changed."""
     if one.op != "update":
         return change_line(one)
     was = {**(one.before or {}), **(one.endpoints_before or {})}
@@ -91,7 +91,7 @@ def _changes(graph: "Graph", found: "Diff") -> Iterator[dict[str, Any]]:
     ids: dict[str, int] = {}
     for commit in (found.from_commit, found.to_commit):
         ir = graph.at(commit).schema.ir
-        ids |= {f"{one.kind}:{one.name}": one.type_id for one in ir.types}
+        ids |= {f"{declared.kind}:{declared.name}": declared.type_id for declared in ir.types}
     for table in found.tables():
         form = document_form(ids.get(table.key, 0), table)
         for one in table.records():

@@ -1,4 +1,4 @@
-"""`omnigraph doctor`: whether this machine and a store can do what is asked of them."""
+"""`omnigraph doctor`: check whether this machine and a store can run Omnigraph."""
 
 from typing import TYPE_CHECKING
 
@@ -17,15 +17,15 @@ _MARKS = {"ok": "ok     ", "warning": "warning", "error": "error  "}
 @click.command()
 @uri_argument
 @click.option(
-    "--no-probe", is_flag=True, help="Write nothing to the store: its promises stay unknown."
+    "--no-probe", is_flag=True, help="Write nothing to the store; its guarantees are not verified"
 )
 @store_option
 @shared_options
 def doctor(uri: str | None, store: str | None, no_probe: bool) -> None:
-    """Look at versions, Java and caches, and at a store if one is named.
+    """Diagnose this machine: versions, Java and caches; and a store if one is given.
 
-    A store is asked whether of two creators of one name one wins, by a small object that is
-    removed again, and what time it has. Exit code 1 when something cannot work.
+    For a store, checks that creating an object is exclusive, using a small object that is removed
+    again, and compares its clock. Exits 1 if something cannot work.
     """
     root = address(uri, store) if uri is not None or store is not None else None
     from omnigraph.health.doctor import examine

@@ -1,4 +1,4 @@
-"""Where a command runs: the options of those that may run on Spark, and what they mean."""
+"""The engine that runs a command: options of commands that can run on Spark."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -10,21 +10,21 @@ _ENGINES = ("auto", "spark", "local")
 
 
 def engine_options(when: str) -> Callable[[Command], Command]:
-    """`--engine`, `--master` and `--remote`; `when` says when auto takes Spark."""
+    """Add `--engine`, `--master` and `--remote`; `spark_condition` says when auto uses Spark."""
 
     def added(command: Command) -> Command:
         remote = click.option(
-            "--remote", metavar="URL", help="Run through Spark Connect, such as sc://host."
+            "--remote", metavar="URL", help="Spark Connect URL, such as sc://host"
         )
         master = click.option(
-            "--master", metavar="URL", help="Run on this Spark, such as spark://host:7077."
+            "--master", metavar="URL", help="Spark master, such as spark://host:7077"
         )
         engine = click.option(
             "--engine",
             type=click.Choice(_ENGINES),
             default="auto",
             show_default=True,
-            help=f"Where it runs; auto: Spark {when}.",
+            help=f"Where to run; auto uses Spark {when}",
         )
         return engine(master(remote(command)))
 
@@ -32,16 +32,16 @@ def engine_options(when: str) -> Callable[[Command], Command]:
 
 
 def chosen(engine: str, master: str | None, remote: str | None) -> dict[str, Any]:
-    """What a graph takes for these options; to name a Spark is to choose it."""
+    """Return these options as arguments of a graph method; a Spark URL implies engine spark."""
     if master is None and remote is None:
         return {"engine": engine}
     if engine == "local":
-        raise click.UsageError("--engine local runs in this process: give no --master or --remote")
+        raise click.UsageError("--engine local cannot be combined with --master or --remote")
     return {"engine": "spark", "spark": session_at(master, remote)}
 
 
 def session_at(master: str | None, remote: str | None) -> Any:
-    """A session on the Spark that is named, None when none is."""
+    """Open a session on the given Spark; None when no URL is given."""
     if master is None and remote is None:
         return None
     from omnigraph.pipeline.session import spark_session

@@ -1,4 +1,4 @@
-"""`omnigraph history` and `omnigraph blame`: one entity through all commits, and who gave what."""
+"""`omnigraph history` and `omnigraph blame`: the versions of one entity, and who set its values."""
 
 import json
 from collections.abc import Iterator
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 def _of_entity(command: Command) -> Command:
-    """Give a command what names one entity of one state."""
+    """Add the arguments and options that select one entity to a command."""
     options = (
         click.argument("type_name", metavar="TYPE"),
         click.argument("entity_id", metavar="ID"),
-        click.option("--branch", help="The branch; main unless a point is given."),
+        click.option("--branch", help="Branch; main unless a snapshot is given"),
         snapshot_option,
         click.option(
             "--kind",
             type=click.Choice(["node", "edge"]),
-            help="If a node and an edge type are so called.",
+            help="Kind of TYPE, if both a node and an edge type have this name",
         ),
         uri_option,
         store_option,
@@ -39,12 +39,12 @@ def _of_entity(command: Command) -> Command:
 
 
 @click.command()
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many versions.")
+@click.option("--limit", type=click.IntRange(min=1), help="Maximum number of versions")
 @_of_entity
 def history(type_name: str, entity_id: str, limit: int | None, **where: Any) -> None:
-    """Show every version of one entity, newest first: who made it, when, and what changed.
+    """Show every version of one entity, newest first: author, time, and changes.
 
-    ID is the key of a node, or the id of an edge or of a node without key.
+    ID is the key of a node, or the id of an edge or of a node without a key.
     """
     graph = _shown(where)
     key = _key(graph, type_name, entity_id)
@@ -52,7 +52,7 @@ def history(type_name: str, entity_id: str, limit: int | None, **where: Any) -> 
     if not found and found.complete:
         from omnigraph.errors import EntityNotFound
 
-        raise EntityNotFound(f"there is no {type_name} '{entity_id}' in this history")
+        raise EntityNotFound(f"no {type_name} '{entity_id}' in this history")
     if settings().json:
         show.document(_document(type_name, entity_id, found))
         return
@@ -63,9 +63,9 @@ def history(type_name: str, entity_id: str, limit: int | None, **where: Any) -> 
 @click.command()
 @_of_entity
 def blame(type_name: str, entity_id: str, **where: Any) -> None:
-    """Show who gave each property of one entity the value that it has, and when.
+    """Show who last changed each property of one entity, and when.
 
-    ID is the key of a node, or the id of an edge or of a node without key.
+    ID is the key of a node, or the id of an edge or of a node without a key.
     """
     graph = _shown(where)
     found = graph.blame(type_name, _key(graph, type_name, entity_id), kind=where["kind"])
@@ -85,7 +85,7 @@ def _shown(where: dict[str, Any]) -> "Graph":
 
 
 def _key(graph: "Graph", type_name: str, text: str) -> Any:
-    """The key of a node as it was typed: a number is one where the key is."""
+    """Return the key of a node from its typed form; parsed as JSON unless the key is a string."""
     node = graph.schema.ir.catalog.node(type_name)
     key = node.key if node is not None else None
     if node is None or not key or len(key) > 1:
@@ -110,12 +110,12 @@ def _lines(found: "EntityHistory") -> Iterator[str]:
         if told and one.op != "delete":
             yield f"    {', '.join(told)}"
     if found.gap is not None:
-        yield f"a cleanup took what was before commit {found.gap.id}"
+        yield f"a cleanup removed the history before commit {found.gap.id}"
 
 
 def _given(commit: "Commit | None", op: str | None = None) -> str:
     if commit is None:
-        return "before what a cleanup has left"
+        return "before the oldest commit kept by cleanup"
     when, who = f"{commit.published:%Y-%m-%d %H:%M:%S}", commit.actor or "-"
     parts = [click.style(commit.id, fg="yellow"), when, who, *([op] if op else [])]
     return "  ".join([*parts, *([commit.message] if commit.message else [])])
@@ -151,7 +151,7 @@ def _property(one: "Blamed") -> dict[str, Any]:
 
 
 def _cause(commit: "Commit | None") -> dict[str, Any]:
-    """The commit behind a value; nothing is known of one that a cleanup took."""
+    """Return the commit that set a value; all members are None if a cleanup removed it."""
     return {
         "graph_commit_id": commit.id if commit is not None else None,
         "actor_id": commit.actor if commit is not None else None,

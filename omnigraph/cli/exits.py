@@ -1,6 +1,6 @@
-"""Exit codes: one place that says which end of a command means what.
+"""Exit codes of the program, defined in one place.
 
-The extended codes are given only when `OMNIGRAPH_EXIT_CODES=extended` asks for them.
+The extended codes are used only with `OMNIGRAPH_EXIT_CODES=extended`.
 """
 
 import os
@@ -18,7 +18,7 @@ TERMINATED = 143
 
 
 def code_of(error: Exception) -> int:
-    """The exit code that an error gives.
+    """Return the exit code for an error.
 
     >>> code_of(errors.ParseError("no"))
     1
@@ -30,7 +30,7 @@ def code_of(error: Exception) -> int:
 
 
 def of_findings(found: Iterable[Diagnostic], *, strict: bool = False) -> int:
-    """The exit code of a check: 1 for errors; 5 for warnings when the caller is `strict`.
+    """Return the exit code of a check: 1 for errors; 5 for warnings if `strict`.
 
     >>> of_findings([Diagnostic("hm", severity="warning")], strict=True)
     5

@@ -1,4 +1,4 @@
-"""`omnigraph explain`: how a query runs."""
+"""`omnigraph explain`: the plan of a query."""
 
 import click
 
@@ -10,18 +10,20 @@ from .options import settings, shared_options, snapshot_option
 
 @click.command()
 @query_options
-@click.option("--branch", help="The branch; main unless a snapshot is given.")
+@click.option("--branch", help="Branch; main unless a snapshot is given")
 @snapshot_option
-@click.option("--analyze", is_flag=True, help="Run it, and show real rows and times.")
+@click.option("--analyze", is_flag=True, help="Run the query and show actual rows and times")
 @store_option
 @shared_options
 def explain(
-    asked: Asked, store: str | None, branch: str | None, snapshot: str | None, analyze: bool
+    query_input: Asked, store: str | None, branch: str | None, snapshot: str | None, analyze: bool
 ) -> None:
-    """Show the operators of a read query with the rows that are expected of each."""
+    """Show the operators of a read query with their estimated rows."""
     root = address(None, store, way="--store")
     graph = shown_at(root.uri, branch, snapshot)
-    found = graph.explain(asked.source, name=asked.name, params=asked.params, analyze=analyze)
+    found = graph.explain(
+        query_input.source, name=query_input.name, params=query_input.params, analyze=analyze
+    )
     if settings().json:
         show.document(found.to_json())
     else:

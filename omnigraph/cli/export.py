@@ -1,4 +1,4 @@
-"""`omnigraph export`: a snapshot as NDJSON that loads back."""
+"""`omnigraph export`: a snapshot as NDJSON that can be loaded again."""
 
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -19,16 +19,16 @@ _FORMATS = ("ndjson", "parquet", "lance")
 
 @click.command()
 @uri_argument
-@click.option("--branch", help="The branch; main unless a snapshot is given.")
+@click.option("--branch", help="Branch; main unless a snapshot is given")
 @snapshot_option
-@click.option("--type", "types", multiple=True, help="Only this type; may be given more than once.")
-@click.option("--out", metavar="PATH", help="Into a file, which appears whole; .gz, .zst packed.")
-@click.option("--iso-dates", is_flag=True, help="Dates as 2024-01-31, not as numbers.")
-@click.option("--format", "form", type=click.Choice(_FORMATS), help="By Spark, into a new folder.")
-@click.option("--ordered", is_flag=True, help="With --format: each type in the order of its ids.")
-@click.option("--master", metavar="URL", help="With --format: run on this Spark.")
-@click.option("--remote", metavar="URL", help="With --format: run through Spark Connect.")
-@click.option("--no-progress", is_flag=True, help="With --format: do not show how far it is.")
+@click.option("--type", "types", multiple=True, help="Only this type; may be repeated")
+@click.option("--out", metavar="PATH", help="Write to a file, atomically; .gz and .zst compress it")
+@click.option("--iso-dates", is_flag=True, help="Write dates as 2024-01-31 instead of numbers")
+@click.option("--format", "form", type=click.Choice(_FORMATS), help="Export with Spark to a folder")
+@click.option("--ordered", is_flag=True, help="With --format: sort each type by id")
+@click.option("--master", metavar="URL", help="With --format: Spark master")
+@click.option("--remote", metavar="URL", help="With --format: Spark Connect URL")
+@click.option("--no-progress", is_flag=True, help="With --format: hide the progress bar")
 @store_option
 @shared_options
 def export(
@@ -40,10 +40,10 @@ def export(
     store: str | None,
     **how: Any,
 ) -> None:
-    """Write one snapshot as NDJSON: nodes first, each type in the order of its ids.
+    """Export one snapshot as NDJSON: nodes first, each type sorted by id.
 
-    A Date is the number of its day, a DateTime of its millisecond since 1970, unless --iso-dates is
-    given; both forms load back. The schema is not part of it: `omnigraph schema show` prints it.
+    A Date is written as days and a DateTime as milliseconds since 1970, unless --iso-dates is
+    given; both forms can be loaded. The schema is not included: use `omnigraph schema show`.
     """
     root = address(uri, store)
     graph = shown_at(root.uri, branch, snapshot)
@@ -68,9 +68,9 @@ def _by_spark(
     graph: Any, uri: str, out: str | None, types: tuple[str, ...] | None, how: dict[str, Any]
 ) -> None:
     if how["iso_dates"]:
-        raise click.UsageError("--iso-dates is for exports without --format")
+        raise click.UsageError("--iso-dates cannot be combined with --format")
     if out is None:
-        raise click.UsageError("--format writes many files: name a new folder with --out")
+        raise click.UsageError("--format writes many files: pass a new folder with --out")
     shown = graph.spark(master=how["master"], remote=how["remote"])
     with progress("export", hidden=how["no_progress"]) as told:
         done = shown.export(out, how["form"], types=types, ordered=how["ordered"], progress=told)
@@ -83,7 +83,7 @@ def _by_spark(
 
 
 def _summary(done: "Exported") -> str:
-    """What an export took: `12.3 s (Paper 8.1, Cites 4.2), 89,431 rows/s`."""
+    """Describe the time of an export: `12.3 s (Paper 8.1, Cites 4.2), 89,431 rows/s`."""
     parts = ", ".join(f"{name} {spent:.1f}" for name, spent in done.steps.items())
     spent = sum(done.steps.values())
     return f"{spent:.1f} s ({parts}), {done.total / max(spent, 0.001):,.0f} rows/s"

@@ -1,7 +1,7 @@
-"""Reading and writing the files that commands name.
+"""Reading and writing the files that are named on the command line.
 
 Owns what a path argument may be (a file, a directory, `-` for standard input) and the typed errors
-for those that cannot be read. A file is replaced as a whole or not at all.
+for unreadable ones. A file is replaced atomically.
 """
 
 import errno
@@ -22,20 +22,20 @@ STDIN = "-"
 
 
 def read_source(path: str) -> Source:
-    """The text of a file, or of standard input for `-`; errors name the path."""
+    """Read a file, or standard input for `-`; errors name the path."""
     try:
         data = _stdin() if path == STDIN else Path(path).read_bytes()
     except OSError as error:
         raise InputError(
             f"cannot read {name_of(path)}: {error.strerror}",
             reason="unreadable",
-            hint="is the path right, and may you read it?",
+            hint="check the path and its permissions",
         ) from error
     return decode(data, name_of(path))
 
 
 def name_of(path: str) -> str:
-    """What a path is called in messages."""
+    """Return how messages refer to a path."""
     return "<stdin>" if path == STDIN else path
 
 
@@ -46,30 +46,30 @@ def _stdin() -> bytes:
 
 
 def once(*paths: str) -> None:
-    """Refuse to read standard input twice: the second reader would find nothing."""
+    """Reject reading standard input twice: the second read would be empty."""
     if paths.count(STDIN) > 1:
-        raise click.UsageError("standard input, `-`, can be read only once")
+        raise click.UsageError("standard input (`-`) can be read only once")
 
 
 def lone(paths: Sequence[str]) -> bool:
-    """Whether the paths name one single file, whatever a directory holds today."""
+    """Return whether the paths name a single file, as opposed to a directory of any size."""
     return len(paths) == 1 and (paths[0] == STDIN or not Path(paths[0]).is_dir())
 
 
 def expand(paths: Iterable[str], *suffixes: str) -> Iterator[str]:
-    """The paths with every directory replaced by the files below it that end in a suffix."""
+    """Replace each directory with the files below it that end in one of the suffixes."""
     for path in paths:
         if path == STDIN or not Path(path).is_dir():
             yield path
             continue
         found = [p for p in sorted(Path(path).rglob("*")) if p.suffix in suffixes and p.is_file()]
         if not found:
-            show.note(f"no {' or '.join(suffixes)} file in {path}")
+            show.note(f"no {' or '.join(suffixes)} files in {path}")
         yield from map(str, found)
 
 
 def replace_text(path: str, text: str) -> None:
-    """Put `text` in the place of a file, in one move: whoever is cut off leaves the old file."""
+    """Replace a file atomically: an interruption leaves the old file."""
     target = Path(path).resolve()
     scratch = _scratch_beside(target, path)
     try:
@@ -94,5 +94,5 @@ def _scratch_beside(target: Path, path: str) -> Path:
 
 
 def _unwritable(path: str, error: OSError) -> InputError:
-    hint = "is there room, and may you write there?"
+    hint = "check free disk space and permissions"
     return InputError(f"cannot write {path}: {error.strerror}", reason="unwritable", hint=hint)

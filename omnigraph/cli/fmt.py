@@ -1,4 +1,4 @@
-"""`omnigraph fmt`: canonical layout for `.pg` and `.gq` files."""
+"""`omnigraph fmt`: canonical formatting of `.pg` and `.gq` files."""
 
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,12 @@ from omnigraph.record import record
 from . import exits, files, show
 from .options import settings, shared_options
 
-_NO_NEWLINE = "\\ No newline at end of file"  # what `patch` and `diff` say
+_NO_NEWLINE = "\\ No newline at end of file"  # as printed by `diff` and `patch`
 
 
 @record
 class Formatted:
-    """What happened to one file: `unchanged`, `formatted` or `error`."""
+    """The result for one file: `unchanged`, `formatted` or `error`."""
 
     source: Source
     path: str
@@ -26,7 +26,7 @@ class Formatted:
     diagnostics: tuple[Diagnostic, ...] = ()
 
     def to_json(self, *, written: bool) -> dict[str, Any]:
-        """The members a program reads; a file that was only looked at `would_change`."""
+        """Return the JSON form; the status of a file that was not written is `would_change`."""
         found = [one.to_json() for one in self.diagnostics]
         status = "would_change" if self.status == "formatted" and not written else self.status
         facts = {"path": self.path, "status": status, "diagnostics": found}
@@ -36,9 +36,9 @@ class Formatted:
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(allow_dash=True))
-@click.option("--check", is_flag=True, help="Change nothing; exit 5 if a file would change.")
-@click.option("--diff", is_flag=True, help="Change nothing; print what would change.")
-@click.option("--language", type=click.Choice(["pg", "gq"]), help="Language of standard input.")
+@click.option("--check", is_flag=True, help="Do not write; exit 5 if a file would change")
+@click.option("--diff", is_flag=True, help="Do not write; print the changes")
+@click.option("--language", type=click.Choice(["pg", "gq"]), help="Language of standard input")
 @shared_options
 @click.pass_context
 def fmt(
@@ -46,8 +46,8 @@ def fmt(
 ) -> None:
     """Format schema (.pg) and query (.gq) files in place.
 
-    A directory stands for all such files below it; `-` reads standard input and prints the
-    result. Comments stay, meaning never changes, and a file with errors is left alone.
+    A directory stands for all such files below it; `-` reads standard input and prints the result.
+    Comments are kept, the meaning never changes, and files with errors are left alone.
     """
     files.once(*paths)
     done = [_format(path, language) for path in files.expand(paths, ".pg", ".gq")]
@@ -82,8 +82,8 @@ def _formatter(path: str, language: str | None) -> Any:
         from omnigraph.lang.query import format_queries
 
         return format_queries
-    hint = "give --language pg or gq" if path == files.STDIN else "expected a .pg or .gq file"
-    raise click.UsageError(f"cannot tell the language of {path}: {hint}")
+    hint = "use --language pg or gq" if path == files.STDIN else "expected a .pg or .gq file"
+    raise click.UsageError(f"unknown language of {path}: {hint}")
 
 
 def _deliver(one: Formatted, *, write: bool, diff: bool) -> None:

@@ -1,7 +1,7 @@
 """Command groups that import a command only when it runs.
 
-Owns lazy loading and the hint for a misspelt command. The help page is made from the one-line
-texts given here, so that asking for help imports no command at all.
+Owns lazy loading and the suggestion for a misspelt command. The help page is built from the
+one-line texts given here, so that `--help` imports no command.
 """
 
 from importlib import import_module
@@ -16,7 +16,7 @@ from .options import SCOPE, Chosen
 
 @record
 class Lazy:
-    """Where a command lives, and its line on the help page."""
+    """The location of a command, and its line on the help page."""
 
     module: str
     attribute: str
@@ -24,29 +24,29 @@ class Lazy:
 
 
 def _refuse_useless(ctx: click.Context, path: str, command: click.Command) -> None:
-    """Refuse a flag before a command that cannot use it: none is ever ignored."""
+    """Reject a flag before a command that does not take it: no flag is ever ignored."""
     chosen = ctx.find_object(Chosen)
     if chosen is None or isinstance(command, click.Group):
         return
     taken = {one.name for one in command.params}
     for name, flag in SCOPE.items():
         if name in chosen.scope and name not in taken:
-            ctx.fail(f"{path} takes no {flag}")
+            ctx.fail(f"{path} does not take {flag}")
 
 
 class LazyGroup(click.Group):
-    """A click group whose commands are named, not imported."""
+    """A click group that imports its commands on demand."""
 
     def __init__(self, *args: Any, lazy: dict[str, Lazy], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._lazy = lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all commands, in the order they were given."""
+        """Return the names of all commands, in the order they were given."""
         return list(self._lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and give one command."""
+        """Import and return one command."""
         found = self._lazy.get(cmd_name)
         if found is None:
             return None
@@ -56,7 +56,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does it, with a guess at what was meant."""
+        """Resolve a command as click does, with a suggestion for a misspelt one."""
         wrong = bool(args) and not args[0].startswith("-") and args[0] not in self._lazy
         if wrong and not ctx.resilient_parsing:
             ctx.fail(f"no such command '{args[0]}'{self._guess(args[0])}")
@@ -67,7 +67,7 @@ class LazyGroup(click.Group):
         return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, from the one-line texts alone."""
+        """Write the list of commands, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, one.help) for name, one in self._lazy.items()])
 

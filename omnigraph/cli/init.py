@@ -1,4 +1,4 @@
-"""`omnigraph init`: a new graph from a schema."""
+"""`omnigraph init`: create a graph from a schema."""
 
 import click
 
@@ -16,15 +16,15 @@ from .options import settings, shared_options
     "schema_path",
     required=True,
     type=click.Path(allow_dash=True),
-    help="The schema (.pg) of the graph.",
+    help="Schema file (.pg) of the graph",
 )
-@click.option("--force", is_flag=True, help="Take over from an init that was cut off.")
+@click.option("--force", is_flag=True, help="Take over an interrupted init")
 @actor_option
 @shared_options
 def init(uri: str, schema_path: str, force: bool, actor: str | None) -> None:
-    """Make a new graph at URI, a path or s3://bucket/prefix.
+    """Create a graph at URI, a path or s3://bucket/prefix.
 
-    A graph that is there is never replaced, not even with --force.
+    An existing graph is never replaced, not even with --force.
     """
     root = place(uri)
     source = files.read_source(schema_path)
@@ -48,7 +48,7 @@ def init(uri: str, schema_path: str, force: bool, actor: str | None) -> None:
 
 
 def _warn(source: Source) -> None:
-    """Tell what is odd about a schema before it is kept; its errors are told by who makes it."""
+    """Print warnings about a schema before the init; errors are reported by the init itself."""
     from omnigraph.lang.schema import examine_schema
 
     catalog, found = examine_schema(source.text, source.name)

@@ -1,4 +1,4 @@
-"""`omnigraph lint`: every finding about queries and their schema, as text, JSON or SARIF."""
+"""`omnigraph lint`: findings about queries and their schema, as text, JSON or SARIF."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from .options import schema_option, settings, shared_options
 
 @record
 class Report:
-    """What was found in one file; `document` is its JSON form."""
+    """The findings in one file; `json_document` is its JSON form."""
 
     source: Source
     findings: tuple[Diagnostic, ...]
@@ -30,15 +30,16 @@ class Report:
     "query_paths",
     multiple=True,
     type=click.Path(allow_dash=True),
-    help="A query file (.gq) or a directory; may be given more than once.",
+    help="Query file (.gq) or directory; may be repeated",
 )
-@click.option("--check", "strict", is_flag=True, help="Exit 5 when there are warnings.")
+@click.option("--check", "strict", is_flag=True, help="Exit 5 if there are warnings")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json", "sarif"]),
     default="text",
-    help="How findings are printed; sarif is what code hosts read.",
+    show_default=True,
+    help="Output format; sarif is for code hosts",
 )
 @shared_options
 @click.pass_context
@@ -47,7 +48,7 @@ def lint(
 ) -> None:
     """Check queries against a schema, and the schema itself.
 
-    Every finding is reported with its place. Exits 1 when there is an error.
+    Every finding is reported with its position. Exits 1 if there are errors.
     """
     files.once(schema_path, *query_paths)
     schema, queries = lint_files(schema_path, query_paths)
@@ -56,7 +57,7 @@ def lint(
     if form == "sarif":
         from .sarif import log
 
-        show.document(log([(one.source, one.findings) for one in reports]))
+        show.document(log([(report.source, report.findings) for report in reports]))
     elif form == "json":
         show.document(_document(schema, queries, schema_path, query_paths))
     else:
@@ -66,7 +67,7 @@ def lint(
 
 
 def lint_files(schema_path: str, query_paths: Sequence[str]) -> tuple[Report, list[Report]]:
-    """The report of a schema, and of each query file; without a schema no query is checked."""
+    """Lint a schema and each query file; queries are skipped if the schema has errors."""
     from omnigraph.lang.schema import examine_schema
 
     try:
@@ -94,7 +95,7 @@ def _lint_queries(path: str, catalog: Any, schema_path: str) -> Report:
 
 
 def _remarks(report: Any) -> Iterator[Diagnostic]:
-    """What lint remarks about whole queries, with the place of their names."""
+    """Return the lint warnings about whole queries, at the positions of their names."""
     for result in report.results:
         for remark in result.warnings:
             at = result.diagnosis.query.name.span
@@ -112,7 +113,7 @@ def _unreadable(error: LanguageError, path: str, schema_path: str) -> Report:
 
 
 def _facts(schema_path: str, path: str) -> dict[str, Any]:
-    """The report of a file of which no query was looked at."""
+    """Return the report of a file whose queries were not checked."""
     return {
         "status": "error",
         "schema_source": schema_path,
@@ -133,26 +134,26 @@ def _json(found: Sequence[Diagnostic]) -> list[dict[str, object]]:
 def _document(
     schema: Report, queries: Sequence[Report], schema_path: str, paths: Sequence[str]
 ) -> dict[str, Any]:
-    """The totals, and with them the report of the one query file, or of each of several."""
+    """Return the totals with the report of the only query file, or of each of several."""
     found = [one.severity for report in (schema, *queries) for one in report.findings]
     totals: dict[str, Any] = {"status": "error" if "error" in found else "ok"}
     totals["schema_source"] = schema_path
-    totals["queries_processed"] = sum(one.document["queries_processed"] for one in queries)
+    totals["queries_processed"] = sum(report.document["queries_processed"] for report in queries)
     kinds: tuple[Severity, ...] = ("error", "warning", "info")
     totals |= {f"{kind}s": found.count(kind) for kind in kinds}
     if not files.lone(paths):
         return totals | {
             "schema": schema.document,
-            "queries": [one.document for one in queries],
+            "queries": [report.document for report in queries],
         }
     document = queries[0].document if queries else _facts(schema_path, paths[0])
     return document | totals | ({"schema": schema.document} if schema.findings else {})
 
 
 def _tell(reports: Sequence[Report]) -> None:
-    for one in reports:
-        show.findings(one.findings, one.source)
+    for report in reports:
+        show.findings(report.findings, report.source)
     found = [one for report in reports for one in report.findings]
-    queries = sum(len(one.document.get("results", ())) for one in reports)
+    queries = sum(len(report.document.get("results", ())) for report in reports)
     checked = f"{show.count(len(reports), 'file')}, {show.count(queries, 'query')} checked"
     show.result(f"{checked}: {show.summary(found)}")

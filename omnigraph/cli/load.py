@@ -1,4 +1,4 @@
-"""`omnigraph load`: records into a graph, as one commit."""
+"""`omnigraph load`: load records into a graph, as one commit."""
 
 import re
 import sys
@@ -39,16 +39,16 @@ _TYPED = re.compile(r"([A-Z]\w*)=(.+)")
     multiple=True,
     metavar="[TYPE=]PATH",
     type=click.Path(allow_dash=True),
-    help="NDJSON, Parquet, CSV: files, folders, patterns; - is standard input. Repeatable.",
+    help="NDJSON, Parquet or CSV files, folders or patterns; - is standard input; may be repeated",
 )
-@click.option("--mode", required=True, type=click.Choice(_MODES), help="What existing ids mean.")
-@click.option("--branch", default="main", show_default=True, help="The branch.")
-@click.option("--from", "base", metavar="BASE", help="Fork the branch from this one, if missing.")
-@click.option("--format", type=click.Choice(_FORMATS), help="Of all files, whatever their names.")
-@click.option("--mapping", metavar="PATH", help="JSON: for each type, its columns by their names.")
-@engine_options("from 64 MiB on")
+@click.option("--mode", required=True, type=click.Choice(_MODES), help="How to handle existing ids")
+@click.option("--branch", default="main", show_default=True, help="Branch to load into")
+@click.option("--from", "base", metavar="BASE", help="Create the branch from BASE if it is missing")
+@click.option("--format", type=click.Choice(_FORMATS), help="Format of all files, overriding names")
+@click.option("--mapping", metavar="PATH", help="JSON file that maps columns to properties by type")
+@engine_options("for 64 MiB or more")
 @click.option(
-    "--report", is_flag=True, help="Print every bad line, not only the first --max-errors."
+    "--report", is_flag=True, help="Print every bad line, not only the first --max-errors"
 )
 @click.option(
     "--max-errors",
@@ -56,26 +56,26 @@ _TYPED = re.compile(r"([A-Z]\w*)=(.+)")
     type=click.IntRange(0),
     default=20,
     show_default=True,
-    help="How many bad lines are shown.",
+    help="Maximum number of bad lines to print",
 )
-@click.option("--rejects", metavar="DIR", help="Write all bad lines there: Parquet and NDJSON.")
-@click.option("--dry-run", is_flag=True, help="Check the data, and write nothing.")
-@click.option("--if-commit", metavar="ID", help="Only if the branch is at this commit.")
-@click.option("--message", "-m", help="Why, for the log.")
-@click.option("--idempotency-key", metavar="KEY", help="A repetition does nothing more.")
-@click.option("--no-progress", is_flag=True, help="Do not show how far it is.")
+@click.option("--rejects", metavar="DIR", help="Write all bad lines to DIR, as Parquet and NDJSON")
+@click.option("--dry-run", is_flag=True, help="Check the data without writing")
+@click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
+@click.option("--message", "-m", help="Commit message")
+@click.option("--idempotency-key", metavar="KEY", help="Key that makes a repeated load do nothing")
+@click.option("--no-progress", is_flag=True, help="Hide the progress bar")
 @store_option
 @actor_option
 @yes_option
 @shared_options
 def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, **how: Any) -> None:
-    """Load records: append refuses existing ids, merge replaces them, overwrite replaces types.
+    """Load records: append rejects existing ids, merge replaces them, overwrite replaces types.
 
-    One load is one commit. A single bad line and nothing is written.
+    One load is one commit. A single bad line, and nothing is written.
 
-    An edge without an id gets a new one at every load, also with merge: a load that is repeated
-    doubles such edges. Give edges an "id" in their "data", or give the load an --idempotency-key,
-    or let the schema say @unique(src, dst), which refuses the second one.
+    An edge without an id gets a new id in every load, also with merge, so repeating a load
+    duplicates such edges. To prevent this, give edges an "id" in their "data", pass
+    --idempotency-key, or declare @unique(src, dst) in the schema, which rejects the second edge.
     """
     root = address(uri, store)
     if mode == "overwrite":
@@ -116,18 +116,18 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
 
 
 def _source(data: tuple[str, ...]) -> Any:
-    """What is loaded: standard input, a path, several, or paths by type."""
+    """Return what to load: standard input, one path, several, or paths by type."""
     if len(data) == 1 and data[0] == files.STDIN:
         return sys.stdin.buffer
     if files.STDIN in data:
-        raise click.UsageError("--data - is standard input, and stands alone")
-    typed = [_TYPED.fullmatch(one) for one in data]
+        raise click.UsageError("--data - is standard input and cannot be combined with other files")
+    typed = [_TYPED.fullmatch(argument) for argument in data]
     if not any(typed):
         return data[0] if len(data) == 1 else list(data)
     found: dict[str, list[str]] = {}
     for one, given in zip(typed, data, strict=True):
         if one is None:
-            raise click.UsageError(f"--data {given}: give all of them a type, or none")
+            raise click.UsageError(f"--data {given}: give a type to all paths, or to none")
         found.setdefault(one[1], []).append(one[2])
     return found
 
@@ -140,10 +140,12 @@ def _mapping(path: str | None) -> Any:
     try:
         found = json.loads(files.read_source(path).text)
     except json.JSONDecodeError as error:
-        raise InputError(f"{path} is not JSON: {error.msg}", reason="malformed mapping") from None
+        raise InputError(
+            f"{path} is not valid JSON: {error.msg}", reason="malformed mapping"
+        ) from None
     if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
         reason = 'expected {"Type": {"column": "property"}}'
-        raise InputError(f"{path} is no mapping: {reason}", reason="malformed mapping")
+        raise InputError(f"{path} is not a mapping: {reason}", reason="malformed mapping")
     return found
 
 
@@ -155,7 +157,7 @@ def _refuse(found: "LoadReport", name: str) -> None:
     hint = found.error.advice if found.error is not None else None
     for one in found:
         show.problem(one.reason if one.file is None else f"{one.file}: {one.reason}", hint)
-        hint = None  # of the first, which is likely that of all
+        hint = None  # shown once: it is likely the same for all
     if found.left_out:
         show.problem(f"… and {found.left_out} more", None)
     bad = show.count(len(found) + found.left_out, "problem")
@@ -169,9 +171,9 @@ def _tell(done: "Receipt", uri: str, mode: str, base: str | None, *, checked: bo
     counts = [f"{n} {name}" for part in (done.nodes, done.edges) for name, n in part.items()]
     told = f": {', '.join(counts)}" if counts else ", nothing to load"
     if counts and done.commit is None and not checked:
-        told += "; all of it was there, nothing changed"
+        told += "; all of it already existed, nothing changed"
     elif done.replayed:
-        told = f", nothing: commit {done.commit_id} of this key is there"
+        told = f", nothing: this key was already used by commit {done.commit_id}"
     made = " (new branch)" if done.branch_created else ""
     did = "checked for" if checked else "loaded"
     show.result(f"{did} {done.branch}{made} by {mode}{told}")
@@ -180,7 +182,7 @@ def _tell(done: "Receipt", uri: str, mode: str, base: str | None, *, checked: bo
 
 
 def _summary(done: "Receipt") -> str:
-    """What a load took: `12.3 s (stage 8.1, check 4.0, publish 0.2), 89,431 rows/s, …`."""
+    """Describe the time of a load: `12.3 s (stage 8.1, check 4.0, publish 0.2), 89,431 rows/s`."""
     parts = ", ".join(f"{name} {spent:.1f}" for name, spent in done.steps.items())
     spent = sum(done.steps.values())
     told = [f"{spent:.1f} s ({parts})", f"{done.total / max(spent, 0.001):,.0f} rows/s"]

@@ -1,4 +1,4 @@
-"""`omnigraph log`: the graph of commits, drawn for people."""
+"""`omnigraph log`: the commit graph, drawn for people."""
 
 import sys
 from typing import TYPE_CHECKING, Any
@@ -16,18 +16,24 @@ if TYPE_CHECKING:
 
 @click.command()
 @uri_argument
-@click.option("--branch", default="main", show_default=True, help="The branch.")
-@click.option("--all", "every", is_flag=True, help="All branches.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most.")
-@click.option("--actor", "who", help="Only commits by this actor.")
-@click.option("--type", "type_name", help="Only commits that changed this type.")
-@click.option("--ascii", "plain", is_flag=True, help="Draw with plain characters.")
+@click.option("--branch", default="main", show_default=True, help="Branch to show")
+@click.option("--all", "every", is_flag=True, help="Show all branches")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="Maximum number of commits",
+)
+@click.option("--actor", "who", help="Only commits by this actor")
+@click.option("--type", "type_name", help="Only commits that changed this type")
+@click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters")
 @store_option
 @shared_options
 def log(uri: str | None, branch: str, limit: int, store: str | None, **how: Any) -> None:
-    """Draw the commits that a branch stands on, newest first, with branches and tags.
+    """Draw the history of a branch, newest commit first, with branches and tags.
 
-    `omnigraph commit list` is the same for programs.
+    For programs, use `omnigraph commit list`.
     """
     root = address(uri, store)
     from omnigraph.graph import open as open_graph

@@ -1,4 +1,4 @@
-"""`omnigraph mutate`: change a graph by a query, as one commit."""
+"""`omnigraph mutate`: change a graph with a query, as one commit."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -17,17 +17,21 @@ if TYPE_CHECKING:
 
 @click.command()
 @query_options
-@click.option("--branch", default="main", show_default=True, help="The branch.")
-@click.option("--if-commit", metavar="ID", help="Only if the branch is at this commit.")
-@click.option("--message", "-m", help="Why, for the log.")
-@click.option("--idempotency-key", metavar="KEY", help="A repetition does nothing more.")
+@click.option("--branch", default="main", show_default=True, help="Branch to change")
+@click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
+@click.option("--message", "-m", help="Commit message")
+@click.option(
+    "--idempotency-key", metavar="KEY", help="Key that makes a repeated mutation do nothing"
+)
 @store_option
 @actor_option
 @shared_options
-def mutate(asked: Asked, store: str | None, actor: str | None, branch: str, **how: Any) -> None:
-    """Run a mutation: insert, update or delete, all of it or nothing.
+def mutate(
+    query_input: Asked, store: str | None, actor: str | None, branch: str, **how: Any
+) -> None:
+    """Run a mutation: insert, update or delete, atomically.
 
-    Exits 4 when --if-commit names a commit that is no longer the head of the branch.
+    Exits 4 if --if-commit names a commit that is no longer the head of the branch.
     """
     root = address(None, store, way="--store")
     tell_target("mutate", root)
@@ -36,7 +40,9 @@ def mutate(asked: Asked, store: str | None, actor: str | None, branch: str, **ho
 
     graph = open_graph(root.uri, branch=branch, actor=actor)
     try:
-        done = graph.mutate(asked.source, name=asked.name, params=asked.params, **how)
+        done = graph.mutate(
+            query_input.source, name=query_input.name, params=query_input.params, **how
+        )
     except PreconditionFailed as error:
         if not settings().json:
             raise
@@ -57,7 +63,7 @@ def _tell(done: "Receipt", actor: str | None) -> None:
 
 
 def change_document(done: "Receipt", actor: str | None) -> dict[str, Any]:
-    """A change as programs read it; `commit` is null when nothing was written."""
+    """Return a change as JSON-compatible data; `commit` is null if nothing was written."""
     from .commit import document
 
     return {

@@ -1,4 +1,4 @@
-"""`omnigraph optimize` and `omnigraph ensure-indices`: upkeep that changes no content."""
+"""`omnigraph optimize` and `omnigraph ensure-indices`: maintenance that changes no content."""
 
 from typing import Any
 
@@ -9,15 +9,13 @@ from .address import address, direct_only, store_option, tell_target, uri_argume
 from .engines import chosen, engine_options
 from .options import settings, shared_options
 
-_branch = click.option("--branch", metavar="NAME", help="The branch; main if not given.")
+_branch = click.option("--branch", metavar="NAME", help="Branch to maintain  [default: main]")
 
 
 @click.command()
 @uri_argument
-@click.option(
-    "--type", "types", multiple=True, metavar="T", help="Only this type; may be repeated."
-)
-@engine_options("from 1 GiB of work on")
+@click.option("--type", "types", multiple=True, metavar="T", help="Only this type; may be repeated")
+@engine_options("for 1 GiB of work or more")
 @_branch
 @store_option
 @direct_only
@@ -25,10 +23,10 @@ _branch = click.option("--branch", metavar="NAME", help="The branch; main if not
 def optimize(
     store: str | None, uri: str | None, types: tuple[str, ...], branch: str | None, **where: Any
 ) -> None:
-    """Put small pieces of tables together, and cover all rows by indexes.
+    """Compact small fragments of tables, and update indexes to cover all rows.
 
-    Content does not change. Others may read and write meanwhile. Small writes do most of it on
-    the way: this is for what loads and deletes leave behind.
+    The content does not change. Reads and writes may continue meanwhile. Small writes do most of
+    this themselves; run it after large loads and deletes.
     """
     root = address(uri, store)
     tell_target("optimize", root)
@@ -46,16 +44,16 @@ def optimize(
         for name, reason in one.pending_indexes:
             show.note(f"{one.type_key}: the index of {name} is pending: {reason}")
     if not done and not done.damaged:
-        show.note("there was nothing to do")
+        show.note("nothing to do")
     elif done.engine != "local":
         show.note(f"done on {done.engine}")
     _exit(done)
 
 
 def _exit(done: Any) -> None:
-    """A table that is damaged is a failure, whatever was done to the others."""
+    """Exit with a failure if a table is damaged, whatever was done to the others."""
     if done.damaged:
-        show.note("`omnigraph check` names the files that are missing or damaged")
+        show.note("run `omnigraph check` to list the missing or damaged files")
         raise click.exceptions.Exit(exits.FAILED)
 
 
@@ -68,19 +66,19 @@ def _line(one: Any) -> str:
         return f"{one.type_key}: indexes now cover all rows"
     removed = show.count(one.fragments_removed, "fragment")
     if one.fragments_removed == one.fragments_added:
-        return f"{one.type_key}: {removed} written anew without deleted rows"
+        return f"{one.type_key}: {removed} rewritten without deleted rows"
     return f"{one.type_key}: {removed} became {one.fragments_added}"
 
 
 @click.command("ensure-indices")
 @uri_argument
-@engine_options("from 1 GiB of work on")
+@engine_options("for 1 GiB of work or more")
 @_branch
 @store_option
 @direct_only
 @shared_options
 def ensure_indices(store: str | None, uri: str | None, branch: str | None, **where: Any) -> None:
-    """Build the indexes that the schema asks for, over all rows that none covers yet."""
+    """Build the indexes that the schema declares, over all rows not covered yet."""
     root = address(uri, store)
     tell_target("ensure-indices", root)
     from omnigraph.graph import open as open_graph
@@ -97,6 +95,6 @@ def ensure_indices(store: str | None, uri: str | None, branch: str | None, **whe
     for key, names in done.indexes.items():
         word = "index of" if len(names) == 1 else "indexes of"
         show.result(f"{key}: built the {word} {', '.join(names)}")
-    show.result(f"commit {done.commit_id}" if done else "every row is covered already")
+    show.result(f"commit {done.commit_id}" if done else "all rows are already covered")
     for key, name, why in pending:
         show.note(f"{key}: the index of {name} is pending: {why}")

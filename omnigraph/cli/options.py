@@ -1,7 +1,7 @@
 """The flags that every command takes, before or after its name.
 
-Owns `Settings`, the answer to how results and errors are shown. A flag given to the command wins
-over the same flag given to the program.
+Owns `Settings`: how results and errors are shown. A flag given to the command overrides the same
+flag given to the program.
 """
 
 import os
@@ -20,7 +20,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @record
 class Settings:
-    """How to speak to the caller."""
+    """How to show results and errors."""
 
     json: bool = False
     json_errors: bool = False
@@ -44,10 +44,10 @@ def _ambient_color() -> bool | None:
 
 @dataclass(slots=True)
 class Chosen:
-    """The settings of one run, filled in as its flags are read; outlives the click context.
+    """The state of one run, filled in as its flags are read; outlives the click context.
 
-    `scope` are flags that were given before the command and that not every command takes. `writes`
-    is set by a command that changes data, so that its failure says what became of it.
+    `scope_flags` were given before the command, and not every command takes them. `is_write` is set
+    by a command that changes data, so that its failure says whether anything was written.
     """
 
     settings: Settings = field(default_factory=_from_environment)
@@ -56,14 +56,14 @@ class Chosen:
 
 
 def settings() -> Settings:
-    """The settings of the running command."""
+    """Return the settings of the running command."""
     context = click.get_current_context(silent=True)
     chosen = context.find_object(Chosen) if context is not None else None
     return chosen.settings if chosen is not None else _from_environment()
 
 
 def will_write() -> None:
-    """The running command changes data."""
+    """Record that the running command changes data."""
     context = click.get_current_context(silent=True)
     chosen = context.find_object(Chosen) if context is not None else None
     if chosen is not None:
@@ -71,7 +71,7 @@ def will_write() -> None:
 
 
 def shared_options(command: Command) -> Command:
-    """Give a command the shared flags."""
+    """Add the shared flags to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -101,17 +101,17 @@ def _log(context: click.Context, _: click.Parameter, times: int) -> None:
 
 
 _OPTIONS = (
-    _flag("--json", "json", "Print one JSON document for programs."),
-    _flag("--json-errors", "json_errors", "Print errors as JSON on standard output."),
+    _flag("--json", "json", "Print one JSON document"),
+    _flag("--json-errors", "json_errors", "Print errors as JSON to standard output"),
     click.option(
         "--color",
         type=click.Choice(["auto", "always", "never"]),
         expose_value=False,
         is_eager=True,
         callback=_set("color"),
-        help="Colours; by default only on a terminal.",
+        help="When to use colors; auto uses them on a terminal  [default: auto]",
     ),
-    _flag("--quiet", "quiet", "Print results and errors only."),
+    _flag("--quiet", "quiet", "Print only results and errors"),
     click.option(
         "-v",
         "--verbose",
@@ -119,17 +119,17 @@ _OPTIONS = (
         expose_value=False,
         is_eager=True,
         callback=_log,
-        help="Tell what is done on standard error; twice for more.",
+        help="Log operations to standard error; -vv logs more",
     ),
-    _flag("--debug", "debug", "Show the Python traceback of an error."),
+    _flag("--debug", "debug", "Show the Python traceback of an error"),
 )
 
-# Flags that may stand before a command, by the name of the parameter of a command that takes them.
+# Flags that may come before a command, by the parameter name of the commands that take them.
 SCOPE = {"store": "--store", "actor": "--as", "yes": "--yes"}
 
 
 def scope_option(declaration: str, name: str, **how: Any) -> Callable[[Command], Command]:
-    """A flag of a command that may also stand before it; after it, it wins."""
+    """Declare a flag that may also come before the command; the value after it wins."""
 
     def fallen_back(context: click.Context, _: click.Parameter, value: Any) -> Any:
         chosen = context.find_object(Chosen)
@@ -140,7 +140,7 @@ def scope_option(declaration: str, name: str, **how: Any) -> Callable[[Command],
 
 
 def scope_options(command: Command) -> Command:
-    """Let a group of commands take the flags of its commands before their names."""
+    """Let a group accept the flags of its commands before their names."""
     for declaration, name, how in reversed(_SCOPE):
         option = click.option(
             declaration, name, expose_value=False, callback=_remember_scope(name), **how
@@ -158,12 +158,12 @@ def _remember_scope(name: str) -> Callable[[click.Context, click.Parameter, Any]
 
 
 _SCOPE: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("--store", "store", {"metavar": "URI", "help": "The graph, for commands that need one."}),
-    ("--as", "actor", {"metavar": "ACTOR", "help": "Who writes, for commands that write."}),
+    ("--store", "store", {"metavar": "URI", "help": "Graph, for commands that need one"}),
+    ("--as", "actor", {"metavar": "ACTOR", "help": "Actor to record, for commands that write"}),
     (
         "--yes",
         "yes",
-        {"is_flag": True, "help": "Do not ask, for commands that destroy something."},
+        {"is_flag": True, "help": "Skip confirmation prompts, for destructive commands"},
     ),
 )
 
@@ -171,13 +171,13 @@ snapshot_option = click.option(
     "--snapshot",
     "--at",
     "snapshot",
-    metavar="POINT",
-    help="A commit, a tag, a version, a moment, or main~3; not the newest.",
+    metavar="REVISION",
+    help="Commit, tag, version, timestamp, or main~3; the default is the newest state",
 )
 schema_option = click.option(
     "--schema",
     "schema_path",
     required=True,
     type=click.Path(allow_dash=True),
-    help="The schema (.pg) that the queries are for.",
+    help="Schema file (.pg)",
 )

@@ -1,4 +1,4 @@
-"""How far a long command is, on standard error, on a terminal, and only when it takes long."""
+"""Progress bar on standard error, shown only on a terminal and only for long commands."""
 
 import sys
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from omnigraph import ids
 
 from .options import settings
 
-_PATIENCE = 0.5  # seconds before anything is shown
+_PATIENCE = 0.5  # seconds before the bar appears
 _EVERY = 0.1
 _WIDTH = 30
 
 
 @contextmanager
 def progress(label: str, *, hidden: bool = False) -> Iterator["Teller"]:
-    """Something to call with what is done and how much there is, as often as one likes."""
+    """Yield a callback that takes the amount done and the total; it may be called at any rate."""
     told = settings()
     teller = Teller(label, silent=hidden or told.quiet or told.json or not sys.stderr.isatty())
     try:
@@ -28,23 +28,23 @@ def progress(label: str, *, hidden: bool = False) -> Iterator["Teller"]:
 
 
 class Teller:
-    """One line that says how far it is, and is rewritten as it goes on."""
+    """One line that shows the progress and is rewritten in place."""
 
     def __init__(self, label: str, *, silent: bool) -> None:
         self.label, self.silent = label, silent
         self.due, self.width = ids.monotonic() + _PATIENCE, 0
 
     def __call__(self, done: int, total: int) -> None:
-        """How much is done of how much."""
+        """Show how much of the total is done."""
         self._show(bar(self.label, done, total))
 
     def step(self, one: Any) -> None:
-        """The step of a load on Spark."""
+        """Show the current step of a load on Spark."""
         shown = bar(f"{self.label}: {one.name}", one.done, max(one.total, 1))
         self._show(f"{shown}  ~{one.rate:,.0f} rows/s" if one.rate >= 1 else shown)
 
     def clear(self) -> None:
-        """Leave nothing behind."""
+        """Erase the line."""
         if self.width:
             click.echo(f"\r{' ' * self.width}\r", nl=False, err=True)
             self.width = 0
@@ -57,7 +57,7 @@ class Teller:
 
 
 def bar(label: str, done: int, total: int) -> str:
-    """A bar of fixed length.
+    """Render a bar of fixed length.
 
     >>> bar("copy", 1, 2)
     'copy [###############---------------]  50%'

@@ -1,4 +1,4 @@
-"""`omnigraph recovery`: operations whose process was gone, and what to do with unsettled ones."""
+"""`omnigraph recovery`: interrupted operations, and decisions about those set aside."""
 
 from typing import TYPE_CHECKING
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from omnigraph.history.intent import SetAside
 
 _COMMANDS = {
-    "list": Lazy(__name__, "list_", "List settled operations, and those that were set aside."),
-    "retry": Lazy(__name__, "retry", "Settle an operation that was set aside."),
-    "drop": Lazy(__name__, "drop", "Give up an operation that was set aside."),
+    "list": Lazy(__name__, "list_", "List recovered operations and those set aside"),
+    "retry": Lazy(__name__, "retry", "Retry an operation that was set aside"),
+    "drop": Lazy(__name__, "drop", "Give up an operation that was set aside"),
 }
 _id_argument = click.argument("operation_id", metavar="ID")
 
@@ -35,7 +35,7 @@ _id_argument = click.argument("operation_id", metavar="ID")
 @scope_options
 @shared_options
 def recovery() -> None:
-    """Look at operations that were cut off, and decide about those that were set aside."""
+    """Inspect interrupted operations, and retry or drop those that were set aside."""
 
 
 @click.command("list")
@@ -43,10 +43,10 @@ def recovery() -> None:
 @store_option
 @shared_options
 def list_(uri: str | None, store: str | None) -> None:
-    """List settled operations, oldest first, then those that wait for a decision.
+    """List recovered operations, oldest first, then those that need a decision.
 
-    An operation that could not be settled is set aside: it stops nobody, and what it needs stays.
-    Mend the cause and retry it, or drop it.
+    An operation that recovery cannot resolve is set aside: it blocks nothing, and the data it needs
+    is kept. Fix the cause and retry it, or drop it.
     """
     root = address(uri, store)
     from omnigraph.graph import open as open_graph
@@ -55,16 +55,17 @@ def list_(uri: str | None, store: str | None) -> None:
     outcomes, waiting = graph.recoveries(), graph.set_aside()
     if settings().json:
         settled = [one.to_json() for one in outcomes]
-        show.document({"recoveries": settled, "set_aside": [one.to_json() for one in waiting]})
+        aside = [operation.to_json() for operation in waiting]
+        show.document({"recoveries": settled, "set_aside": aside})
         return
     for one in outcomes:
         show.result(_outcome_line(one))
     for operation in waiting:
         show.result(_waiting_line(operation))
     if waiting:
-        show.note("an operation that waits: `omnigraph recovery retry ID`, or `drop ID --confirm`")
+        show.note("to resolve one: `omnigraph recovery retry ID`, or `drop ID --confirm`")
     if not outcomes and not waiting:
-        show.note("nothing was ever recovered")
+        show.note("no operation was ever recovered")
 
 
 @click.command()
@@ -75,9 +76,9 @@ def list_(uri: str | None, store: str | None) -> None:
 @direct_only
 @shared_options
 def retry(operation_id: str, uri: str | None, store: str | None, actor: str | None) -> None:
-    """Settle operation ID again, as recovery does, now that the cause is mended.
+    """Retry the recovery of operation ID after its cause is fixed.
 
-    A failure is reported, and the operation stays set aside.
+    If it fails again, the error is reported and the operation stays set aside.
     """
     root = address(uri, store, way="--uri")
     tell_target("recovery retry", root)
@@ -87,12 +88,12 @@ def retry(operation_id: str, uri: str | None, store: str | None, actor: str | No
     if settings().json:
         show.document({"uri": root.uri, "outcome": outcome.to_json() if outcome else None})
         return
-    show.result(_outcome_line(outcome) if outcome else f"{operation_id}  it was over already")
+    show.result(_outcome_line(outcome) if outcome else f"{operation_id}  was already resolved")
 
 
 @click.command()
 @_id_argument
-@click.option("--confirm", is_flag=True, help="Drop; without it, only show the operation")
+@click.option("--confirm", is_flag=True, help="Drop the operation; the default is to only show it")
 @uri_option
 @store_option
 @actor_option
@@ -107,7 +108,7 @@ def drop(
     actor: str | None,
     yes: bool,
 ) -> None:
-    """Give up operation ID: nobody settles it any more, and cleanup may remove what it staged.
+    """Give up operation ID: recovery ignores it, and cleanup may remove its staged data.
 
     The drop is recorded. Without --confirm nothing is changed.
     """
@@ -135,7 +136,7 @@ def _preview_drop(uri: str, operation_id: str) -> None:
         show.document({"uri": uri, "outcome": None, "set_aside": [operation.to_json()]})
     else:
         show.result(_waiting_line(operation))
-    show.note("nothing was changed; add --confirm to drop it")
+    show.note("nothing was changed; pass --confirm to drop it")
 
 
 def _outcome_line(one: "Outcome") -> str:
@@ -146,4 +147,4 @@ def _outcome_line(one: "Outcome") -> str:
 def _waiting_line(one: "SetAside") -> str:
     facts = one.to_json()
     names = (facts["operation"], facts["graph_branch"], facts["for_actor"])
-    return "  ".join((one.id, "waits", *(name or "-" for name in names), one.error))
+    return "  ".join((one.id, "set_aside", *(name or "-" for name in names), one.error))

@@ -1,4 +1,4 @@
-"""`omnigraph repair`: what other programs did to the tables of a graph, and what is damaged."""
+"""`omnigraph repair`: changes made by external writers, lost names and versions, damage."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -24,19 +24,17 @@ if TYPE_CHECKING:
 
 @click.command()
 @uri_argument
-@click.option("--branch", default="main", show_default=True, help="The branch.")
-@click.option("--confirm", is_flag=True, help="Do it; without this nothing is written.")
-@click.option("--force", is_flag=True, help="Take rows over that were appended; needs --confirm.")
+@click.option("--branch", default="main", show_default=True, help="Branch to repair")
+@click.option("--confirm", is_flag=True, help="Repair; the default is a preview")
+@click.option("--force", is_flag=True, help="Adopt appended rows; needs --confirm")
+@click.option("--restore", metavar="ULID", help="Restore only the branch or tag of this manifest")
+@click.option("--name", metavar="NAME", help="With --restore: name to use, if unknown or taken")
+@click.option("--tag", is_flag=True, help="With --restore: restore it as a tag")
 @click.option(
-    "--restore", metavar="ULID", help="Restore the branch or tag of this manifest; others wait"
-)
-@click.option("--name", metavar="NAME", help="The name to restore it under, if not known or taken")
-@click.option("--tag", is_flag=True, help="Restore it as a tag")
-@click.option(
-    "--drop", metavar="ULID|NAME", help="Delete a branch or tag that lost its name; others wait"
+    "--drop", metavar="ULID|NAME", help="Delete only this branch or tag that lost its name"
 )
 @click.option(
-    "--commit", metavar="ID", help="Publish a commit again that check names as perhaps lost"
+    "--commit", metavar="ID", help="Publish again a commit that check lists as possibly lost"
 )
 @yes_option
 @store_option
@@ -51,16 +49,16 @@ def repair(
     yes: bool,
     **how: Any,
 ) -> None:
-    """Tell what other programs committed to tables; no branch shows it.
+    """Report or adopt changes made by external writers; restore lost names and versions.
 
-    Branches and tags whose ref objects are lost get their names back with --confirm. One whose name
-    is not known is named with --restore and --name, or deleted with --drop. Newest versions of a
-    branch that were published and are missing are published again, if there is proof of them.
+    With --confirm, branches and tags whose ref objects are lost get their names back. If a name is
+    unknown, set it with --restore and --name, or delete the branch with --drop. Published versions
+    of a branch that are missing are published again if there is proof of them.
 
-    Rows that they appended can be taken over with --force --confirm, if they obey all rules of the
-    schema. Compaction and indexes have no effect on a graph. Anything else is refused, and exits 1
-    when --confirm was given. Files that are missing are named, with the newest commit of each
-    branch that can be read.
+    Rows that external writers appended are adopted with --force --confirm if they obey all rules of
+    the schema. Their compactions and indexes have no effect on the graph. Anything else is refused;
+    with --confirm the exit code is then 1. Missing files are listed, with the newest readable
+    commit of each branch.
     """
     root = address(uri, store)
     if force and not confirm:
@@ -79,7 +77,7 @@ def repair(
 
 
 def _run(root: "Root", branch: str, confirm: bool, force: bool, how: dict[str, Any]) -> "Repair":
-    """Repair a branch; of one that cannot be opened only the damage is told."""
+    """Repair a branch; if it cannot be opened, only report damage or restore its manifest."""
     from omnigraph.errors import GraphNotInitialized, StorageError
     from omnigraph.graph import open as open_graph
     from omnigraph.health.repair import repair_graph, repair_manifests
@@ -118,6 +116,6 @@ def _show(done: "Repair") -> None:
     if done.commit_id is not None:
         show.result(f"commit {done.commit_id}, version {done.manifest_version}")
     if done.preview and any(one.action == "preview" for one in done.datasets):
-        show.note("nothing was written; rows that were appended: --force --confirm")
+        show.note("nothing was written; pass --force --confirm to adopt appended rows")
     if done.preview and (done.names or done.versions):
-        show.note("nothing was written; add --confirm to do this")
+        show.note("nothing was written; pass --confirm to repair")

@@ -1,4 +1,4 @@
-"""Findings as a SARIF 2.1.0 log, the format that code hosts and editors read."""
+"""Findings as a SARIF 2.1.0 log, the format read by code hosts and editors."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,14 +11,14 @@ _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def log(reports: Sequence[tuple[Source, Sequence[Diagnostic]]]) -> dict[str, Any]:
-    """One run with every finding of every file.
+    """Return a log with one run that holds all findings.
 
     >>> made = log([(Source("a.pg", "?"), [Diagnostic("no", code="T1")])])
     >>> made["runs"][0]["results"][0]["ruleId"]
     'T1'
     """
     results = [_result(source, one) for source, found in reports for one in found]
-    rules = [{"id": code} for code in sorted({one["ruleId"] for one in results})]
+    rules = [{"id": code} for code in sorted({result["ruleId"] for result in results})]
     tool = {"name": "omnigraph", "version": omnigraph.__version__, "rules": rules}
     run = {"tool": {"driver": tool}, "columnKind": "unicodeCodePoints", "results": results}
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}

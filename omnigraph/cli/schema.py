@@ -1,4 +1,4 @@
-"""`omnigraph schema`: schemas in files checked and compared, and the one of a graph."""
+"""`omnigraph schema`: check, compare, show and change schemas."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ from .group import Lazy, LazyGroup
 from .options import scope_options, settings, shared_options, snapshot_option
 
 _COMMANDS = {
-    "apply": Lazy("omnigraph.cli.schema_apply", "apply", "Give a graph another schema."),
-    "check": Lazy(__name__, "check", "Check schema files."),
-    "diff": Lazy(__name__, "diff", "Show the migration plan from one schema to another."),
-    "plan": Lazy("omnigraph.cli.schema_apply", "plan", "Show what another schema would change."),
-    "show": Lazy(__name__, "show_", "Print the schema of a graph."),
+    "apply": Lazy("omnigraph.cli.schema_apply", "apply", "Change the schema of a graph"),
+    "check": Lazy(__name__, "check", "Check schema files"),
+    "diff": Lazy(__name__, "diff", "Show the migration plan between two schema files"),
+    "plan": Lazy("omnigraph.cli.schema_apply", "plan", "Preview a schema change of a graph"),
+    "show": Lazy(__name__, "show_", "Print the schema of a graph"),
 }
 
 
@@ -25,12 +25,12 @@ _COMMANDS = {
 @scope_options
 @shared_options
 def schema() -> None:
-    """Check a schema, compare two schemas, show and change the schema of a graph."""
+    """Check, compare, show and apply schemas."""
 
 
 @click.command("show")
 @uri_argument
-@click.option("--branch", help="The branch; main unless a snapshot is given.")
+@click.option("--branch", help="Branch; main unless a snapshot is given")
 @snapshot_option
 @store_option
 @shared_options
@@ -46,19 +46,19 @@ def show_(uri: str | None, branch: str | None, snapshot: str | None, store: str 
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(allow_dash=True))
-@click.option("--check", "strict", is_flag=True, help="Exit 5 when there are warnings.")
+@click.option("--check", "strict", is_flag=True, help="Exit 5 if there are warnings")
 @shared_options
 @click.pass_context
 def check(context: click.Context, paths: tuple[str, ...], strict: bool) -> None:
     """Check schema (.pg) files: syntax, types, constraints, interfaces, names.
 
-    All errors of a file are reported, each with its place.
+    All errors of a file are reported, each with its position.
     """
     files.once(*paths)
     reports = [_examine(path) for path in files.expand(paths, ".pg")]
     if settings().json:
         documents = [document for document, _, _ in reports]
-        bad = any(one["status"] == "error" for one in documents)
+        bad = any(document["status"] == "error" for document in documents)
         show.document({"status": "error" if bad else "ok", "files": documents})
     else:
         for document, source, found in reports:
@@ -105,31 +105,31 @@ def _headline(document: dict[str, Any], found: tuple[Diagnostic, ...]) -> str:
 
 
 @click.command()
-@click.argument("before", type=click.Path(allow_dash=True))
-@click.argument("after", type=click.Path(allow_dash=True))
-@click.option("--allow-data-loss", is_flag=True, help="Plan drops as hard drops.")
-@click.option("--safe-only", is_flag=True, help="Exit 1 when a step can lose data.")
-@click.option("--check", "strict", is_flag=True, help="Exit 5 when there is anything to migrate.")
+@click.argument("before_path", metavar="BEFORE", type=click.Path(allow_dash=True))
+@click.argument("after_path", metavar="AFTER", type=click.Path(allow_dash=True))
+@click.option("--allow-data-loss", is_flag=True, help="Also delete the history of dropped data")
+@click.option("--safe-only", is_flag=True, help="Exit 1 if a step can lose data")
+@click.option("--check", "strict", is_flag=True, help="Exit 5 if there is anything to migrate")
 @shared_options
 @click.pass_context
 def diff(
     context: click.Context,
-    before: str,
-    after: str,
+    before_path: str,
+    after_path: str,
     allow_data_loss: bool,
     safe_only: bool,
     strict: bool,
 ) -> None:
-    """Show the migration plan that leads from schema BEFORE to schema AFTER.
+    """Show the migration plan from schema BEFORE to schema AFTER.
 
-    Nothing is read but the two files. Each step is marked `+` for what is added, `-` for what is
-    dropped, `~` for what changes. Exits 1 when a step is not supported.
+    Only the two files are read. Steps are marked `+` for additions, `-` for drops and `~` for
+    changes. Exits 1 if a step is not supported.
     """
     from omnigraph.lang.schema.migrate import plan_migration
 
-    files.once(before, after)
-    old, new = _catalog(before), _catalog(after)
-    name = files.name_of(after)
+    files.once(before_path, after_path)
+    old, new = _catalog(before_path), _catalog(after_path)
+    name = files.name_of(after_path)
     plan = plan_migration(old, new, allow_data_loss=allow_data_loss, name=name)
     if settings().json:
         show.document(plan.to_json())
@@ -155,7 +155,7 @@ _MARKS = {"add": "+", "drop": "-", "unsupported": "✗"}
 
 
 def show_plan(plan: Any) -> None:
-    """A plan as people read it, step by step, and whether it can be applied."""
+    """Print a plan step by step, and whether it can be applied."""
     from omnigraph.lang.schema.migrate import describe_step
 
     for step in plan.steps:
@@ -170,7 +170,7 @@ def show_plan(plan: Any) -> None:
 
 def _verdict(plan: Any) -> str:
     if not plan.steps:
-        return "the schemas are the same: nothing to migrate"
+        return "the schemas are equal: nothing to migrate"
     refused = sum(step.kind == "unsupported_change" for step in plan.steps)
     if refused:
         return f"not supported: {show.count(refused, 'change')} of {len(plan.steps)} refused"

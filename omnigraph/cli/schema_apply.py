@@ -1,4 +1,4 @@
-"""`omnigraph schema plan` and `schema apply`: the schema of a graph that exists, changed."""
+"""`omnigraph schema plan` and `omnigraph schema apply`: change the schema of a graph."""
 
 from typing import Any
 
@@ -24,11 +24,13 @@ _schema_option = click.option(
     "path",
     required=True,
     type=click.Path(allow_dash=True),
-    help="The new schema (.pg), or - for standard input.",
+    help="New schema file (.pg), or - for standard input",
 )
-_branch_option = click.option("--branch", default="main", show_default=True, help="The branch.")
+_branch_option = click.option(
+    "--branch", default="main", show_default=True, help="Branch to change"
+)
 _loss_option = click.option(
-    "--allow-data-loss", is_flag=True, help="Drops take the history of what is dropped along."
+    "--allow-data-loss", is_flag=True, help="Also delete the history of dropped data"
 )
 
 
@@ -37,8 +39,8 @@ _loss_option = click.option(
 @_schema_option
 @_branch_option
 @_loss_option
-@click.option("--safe-only", is_flag=True, help="Exit 1 when a step can lose data.")
-@click.option("--check", "strict", is_flag=True, help="Exit 5 when there is anything to change.")
+@click.option("--safe-only", is_flag=True, help="Exit 1 if a step can lose data")
+@click.option("--check", "strict", is_flag=True, help="Exit 5 if there is anything to change")
 @store_option
 @shared_options
 @click.pass_context
@@ -52,9 +54,9 @@ def plan(
     allow_data_loss: bool,
     **how: bool,
 ) -> None:
-    """Show what it takes to give a graph another schema.
+    """Show the steps that change the schema of a graph.
 
-    No data is read, nothing is changed. Exits 1 when a step is not supported.
+    No data is read, nothing is changed. Exits 1 if a step is not supported.
     """
     root, source = address(uri, store), files.read_source(path)
     from omnigraph.graph import open as open_graph
@@ -75,9 +77,9 @@ def plan(
 @_schema_option
 @_branch_option
 @_loss_option
-@click.option("--dry-run", is_flag=True, help="Check steps and data, change nothing.")
-@click.option("--if-commit", metavar="ID", help="Only if the branch is at this commit.")
-@click.option("--message", "-m", help="Why, for the log.")
+@click.option("--dry-run", is_flag=True, help="Check the steps and the data without changing them")
+@click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
+@click.option("--message", "-m", help="Commit message")
 @store_option
 @actor_option
 @yes_option
@@ -91,10 +93,10 @@ def apply(
     yes: bool,
     **how: Any,
 ) -> None:
-    """Give a graph another schema, as one commit of one branch.
+    """Change the schema of one branch, as one commit.
 
-    Data that a new rule forbids is named, and nothing is changed. What is dropped stays readable in
-    earlier commits, unless --allow-data-loss is given.
+    Data that violates a new rule is listed, and nothing is changed. Dropped data stays readable in
+    earlier commits unless --allow-data-loss is given.
     """
     root, source = address(uri, store), files.read_source(path)
     if not how["dry_run"]:
@@ -128,4 +130,4 @@ def _tell(done: Any) -> None:
     elif done.steps:
         show.result(f"{steps} would succeed on {done.branch}; nothing was changed")
     else:
-        show.result(f"{done.branch} has this schema already; nothing was changed")
+        show.result(f"{done.branch} already has this schema; nothing was changed")

@@ -1,7 +1,7 @@
-"""How results, findings and errors look.
+"""Output of results, findings and errors.
 
-Results go to standard output, everything else to standard error. Machine formats never carry
-colours. Everything here is light: it is loaded by every command.
+Results go to standard output, everything else to standard error. Machine-readable formats never
+contain colors. Kept light: every command imports it.
 """
 
 import json
@@ -24,19 +24,19 @@ def result(text: str) -> None:
 
 
 def document(value: Any) -> None:
-    """Print one JSON document, two spaces deep."""
+    """Print one JSON document, indented by two spaces."""
     encoding = getattr(sys.stdout, "encoding", None) or ""
     plain = encoding.lower().replace("-", "") != "utf8"
     click.echo(json.dumps(value, indent=2, ensure_ascii=plain))
 
 
 def verbatim(text: str) -> None:
-    """Print a text that is a file of ours as it is, escape sequences and all."""
+    """Print the text of a file as it is, including escape sequences."""
     click.echo(text.encode("utf-8", "surrogateescape"), nl=False)
 
 
 def problem(message: str, hint: str | None) -> None:
-    """Say why a command failed, and what might help."""
+    """Print why a command failed, and what might help."""
     word = click.style("error", fg="red", bold=True)
     click.echo(f"{word}: {message}", err=True, color=settings().color)
     if hint:
@@ -44,26 +44,26 @@ def problem(message: str, hint: str | None) -> None:
 
 
 def note(text: str) -> None:
-    """Say something on the side; `--quiet` silences it."""
+    """Print a note to standard error, unless `--quiet`."""
     if not settings().quiet:
         click.echo(text, err=True, color=settings().color)
 
 
 def warnings(found: Iterable[object]) -> None:
-    """Say on the side what deserves some care; `--quiet` silences it."""
+    """Print warnings to standard error, unless `--quiet`."""
     word = click.style("warning", fg="yellow", bold=True)
     for one in found:
         note(f"{word}: {one}")
 
 
 def findings(found: Iterable[Diagnostic], source: Source, *, err: bool = False) -> None:
-    """Print findings with their places and carets, as they stand in the text."""
+    """Print findings with positions and carets, in the order of the text."""
     for one in sorted(found, key=lambda one: (one.start, one.end)):
         click.echo(colored(one, source), err=err, color=settings().color)
 
 
 def colored(one: Diagnostic, source: Source) -> str:
-    """A finding as people read it; the terminal decides whether colours stay."""
+    """Return a finding as colored text; click strips the colors if the terminal has none."""
     head, *picture = render(one, source).split("\n")
     place, _, rest = head.partition(f": {one.severity}")
     word = click.style(f"{one.severity}", fg=_COLORS[one.severity], bold=True)
@@ -80,7 +80,7 @@ def _tinted(line: str, color: str) -> str:
 
 
 def summary(diagnostics: Iterable[Diagnostic]) -> str:
-    """How many findings of each severity: `2 errors, 1 warning`.
+    """Count the findings by severity: `2 errors, 1 warning`.
 
     >>> summary([Diagnostic("no"), Diagnostic("hm", severity="warning")])
     '1 error, 1 warning'
@@ -91,7 +91,7 @@ def summary(diagnostics: Iterable[Diagnostic]) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """A number and its noun: `1 error`, `2 errors`.
+    """Return a number with its noun: `1 error`, `2 errors`.
 
     >>> count(2, "query")
     '2 queries'

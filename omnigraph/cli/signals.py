@@ -1,8 +1,8 @@
 """How signals end the program: while a command runs, and while the program exits.
 
-While a command runs SIGTERM raises an exception, as SIGINT (Ctrl-C) does, so that the command
-cleans up. As soon as its outcome is decided, signals end the process at once: an exception during
-the exit of Python would be printed as a traceback, with an exit code that says nothing.
+While a command runs, SIGTERM raises an exception as SIGINT (Ctrl-C) does, so that the command
+cleans up. Once its outcome is decided, signals end the process at once: an exception during
+interpreter shutdown would print a traceback and exit with a meaningless code.
 """
 
 import signal
@@ -10,17 +10,17 @@ from types import FrameType
 
 
 class TerminatedError(KeyboardInterrupt):
-    """SIGTERM arrived: the program ends as on Ctrl-C, with another exit code."""
+    """SIGTERM was received: the program ends as on Ctrl-C, with another exit code."""
 
 
 def raise_on_sigterm() -> None:
-    """Install the handler of SIGTERM, unless the caller of the program chose another."""
+    """Install the handler of SIGTERM, unless the process already has one."""
     if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _raise_terminated)
 
 
 def end_at_once_on_signals() -> None:
-    """Restore the default action of signals that raise; a signal that is ignored stays ignored."""
+    """Restore the default action of signals that raise; ignored signals stay ignored."""
     if signal.getsignal(signal.SIGTERM) is _raise_terminated:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

@@ -1,4 +1,4 @@
-"""`omnigraph snapshot`: which tables a branch shows, at which versions."""
+"""`omnigraph snapshot`: the tables of a branch and their versions."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @uri_argument
-@click.option("--branch", help="The branch; main unless a point is given.")
+@click.option("--branch", help="Branch; main unless --at is given")
 @click.option(
-    "--at", "point", metavar="POINT", help="A commit, a tag, a version, a moment, or main~3."
+    "--at", "point", metavar="REVISION", help="Commit, tag, version, timestamp, or main~3"
 )
 @store_option
 @shared_options
 def snapshot(uri: str | None, branch: str | None, point: str | None, store: str | None) -> None:
-    """Show the newest state of a branch, or a past one: its types, their versions and sizes."""
+    """Show the tables of the newest or a past state of a branch: types, versions and sizes."""
     root = address(uri, store)
     found = shown_at(root.uri, branch, point).snapshot
     if settings().json:
@@ -45,7 +45,7 @@ def _document(found: "Snapshot") -> dict[str, Any]:
 
 
 def _dataset(found: "Snapshot", key: str) -> dict[str, Any]:
-    """One type: what is published, what plain tools see, and what an optimize would better."""
+    """Describe one type: published version, version that plain Lance tools see, index coverage."""
     from omnigraph.storage.head import attached_versions
     from omnigraph.storage.index import covered, kinds_of
 
@@ -59,11 +59,14 @@ def _dataset(found: "Snapshot", key: str) -> dict[str, Any]:
         "published_dataset_version": entry.version,
         "native_dataset_branch": entry.branch,
         "entity_count": entry.rows,
-        "lance_version": str(entry.lance_version),  # too large for numbers of JSON
+        "lance_version": str(entry.lance_version),  # too large for a JSON number
         "lance_head_version": max(attached_versions(found.store, entry.location), default=None),
         "fragment_count": len(rows),
         "index_coverage": {
-            name: {"kind": kinds[name], "covered_rows": sum(rows.get(one, 0) for one in held)}
+            name: {
+                "kind": kinds[name],
+                "covered_rows": sum(rows.get(fragment_id, 0) for fragment_id in held),
+            }
             for name, held in sorted(covered(table).items())
         },
     }

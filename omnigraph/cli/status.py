@@ -1,4 +1,4 @@
-"""`omnigraph status`: what a graph consists of, and what deserves some care."""
+"""`omnigraph status`: the size and health of a graph, and what to run about it."""
 
 from typing import TYPE_CHECKING
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @uri_argument
-@click.option("--branch", default="main", show_default=True, help="The branch.")
+@click.option("--branch", default="main", show_default=True, help="Branch to show")
 @store_option
 @direct_only
 @shared_options
 def status(uri: str | None, store: str | None, branch: str) -> None:
-    """Show fragments, versions, bytes and index coverage, and what to run when it is too much."""
+    """Show fragments, versions, bytes and index coverage, and the commands that help."""
     root = address(uri, store)
     from omnigraph.graph import open as open_graph
 
@@ -42,10 +42,10 @@ def _show(found: "Status") -> None:
         parts += [f"{one.unindexed_rows} without an index", show.count(one.versions, "version")]
         show.result(f"  {one.type_key}: {', '.join(parts)}, {one.bytes:,} bytes")
     names = f"{show.count(found.branches, 'branch')}, {show.count(found.tags, 'tag')}"
-    states = f"{show.count(found.manifest_versions, 'version')} of the state"
+    states = f"{show.count(found.manifest_versions, 'manifest version')}"
     log = f"{show.count(found.commits, 'commit')}, {states}"
     show.result(f"{names}; {log}; {show.count(found.intents, 'unfinished operation')}")
-    shown = f"{found.unreclaimed_bytes:,} of them in no branch now"
+    shown = f"{found.unreclaimed_bytes:,} of them not referenced by any branch"
     show.result(f"{found.bytes:,} bytes, {shown}")
     if found.cache_directory is not None:
         show.result(f"cache: {found.cache_bytes:,} bytes in {found.cache_directory}")

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from omnigraph.history.tags import Tag
 
 _COMMANDS = {
-    "create": Lazy(__name__, "create", "Give a commit a name that stays."),
-    "list": Lazy(__name__, "list_", "List the tags."),
-    "delete": Lazy(__name__, "delete", "Take a tag away."),
+    "create": Lazy(__name__, "create", "Create a tag"),
+    "list": Lazy(__name__, "list_", "List tags"),
+    "delete": Lazy(__name__, "delete", "Delete a tag"),
 }
 
 
@@ -24,22 +24,27 @@ _COMMANDS = {
 @scope_options
 @shared_options
 def tag() -> None:
-    """Name single commits, list the names, take them away."""
+    """Create, list and delete tags: permanent names of commits."""
 
 
 @click.command()
 @click.argument("name")
 @click.argument("point", metavar="[COMMIT]", required=False)
-@click.option("--branch", default="main", show_default=True, help="Whose head, without COMMIT.")
-@click.option("--message", "-m", help="Why.")
+@click.option(
+    "--branch",
+    default="main",
+    show_default=True,
+    help="Branch whose head is tagged when COMMIT is omitted",
+)
+@click.option("--message", "-m", help="Tag message")
 @uri_option
 @store_option
 @actor_option
 @shared_options
 def create(name: str, point: str | None, uri: str | None, store: str | None, **how: Any) -> None:
-    """Name the head of a branch, or COMMIT: an id, a moment, HEAD~2. It stays readable.
+    """Tag the head of a branch, or COMMIT: an id, a timestamp, HEAD~2. Tagged data is kept.
 
-    NAME has letters, digits, '.', '-', '_', and '/' between parts; at most 200 bytes.
+    NAME may contain letters, digits, '.', '-' and '_', with '/' between parts; at most 200 bytes.
     """
     root = address(uri, store, way="--uri")
     tell_target("tag create", root)
@@ -54,13 +59,13 @@ def create(name: str, point: str | None, uri: str | None, store: str | None, **h
 
 
 @click.command("list")
-@click.argument("place", metavar="URI", required=False)
+@click.argument("graph_uri", metavar="[URI]", required=False)
 @uri_option
 @store_option
 @shared_options
-def list_(place: str | None, uri: str | None, store: str | None) -> None:
-    """List the tags, sorted by name."""
-    root = address(place, store, option=uri)
+def list_(graph_uri: str | None, uri: str | None, store: str | None) -> None:
+    """List tags, sorted by name."""
+    root = address(graph_uri, store, option=uri)
     from omnigraph.graph import open as open_graph
 
     found = open_graph(root.uri, read_only=True).tags()
@@ -79,7 +84,7 @@ def list_(place: str | None, uri: str | None, store: str | None) -> None:
 @actor_option
 @shared_options
 def delete(name: str, uri: str | None, store: str | None, actor: str | None) -> None:
-    """Take a tag away. Its commit stays as long as branches, other tags or its age keep it."""
+    """Delete a tag. Its commit is kept while branches, other tags or its age retain it."""
     root = address(uri, store, way="--uri")
     tell_target("tag delete", root)
     from omnigraph.graph import open as open_graph

@@ -1,7 +1,7 @@
-"""What the program tells of its own work on standard error: `-v`, `-vv`, `OMNIGRAPH_LOG`.
+"""Log output on standard error: `-v`, `-vv`, `OMNIGRAPH_LOG`.
 
-`-v` shows one event per operation, `-vv` more; `OMNIGRAPH_LOG` is `json` for events as JSON lines,
-or a level such as `info` or `debug`. Results on standard output stay as they are.
+`-v` shows one event per operation, `-vv` more. `OMNIGRAPH_LOG` is `json` for events as JSON lines,
+or a level such as `info` or `debug`. Results on standard output are not affected.
 """
 
 import os
@@ -13,10 +13,10 @@ _handlers: list[Any] = []
 
 
 def start_log(times: int) -> None:
-    """Log as the flags and the environment ask; nothing is loaded when they ask for nothing."""
+    """Start logging if the flags or the environment ask for it; otherwise import nothing."""
     asked = os.environ.get("OMNIGRAPH_LOG", "").lower()
     if not times and (not asked or _handlers):
-        return  # not asked for, or asked for before the command
+        return  # not requested, or already started by a flag before the command
     import logging
 
     from omnigraph.events import LOGGER, JsonLines
@@ -32,7 +32,7 @@ def start_log(times: int) -> None:
 
 
 def stop_log() -> None:
-    """Leave the logger as it was."""
+    """Restore the logger."""
     while _handlers:
         from omnigraph.events import LOGGER
 

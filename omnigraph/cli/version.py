@@ -13,7 +13,7 @@ from .options import settings, shared_options
 @click.command()
 @shared_options
 def version() -> None:
-    """Print the version of omnigraph, of the storage format it reads, and of Python."""
+    """Print the versions of omnigraph, its storage format, and Python."""
     from omnigraph.storage.layout import STAMP
 
     told = {

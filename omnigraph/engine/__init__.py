@@ -1,4 +1,5 @@
-"""One query on one snapshot: operators over row ids, in one process.
+"""Run one query on one snapshot: operators over row ids, in a single process.
 
-Nothing is imported here: commands that only read text must not pay for numpy and Arrow.
+Must never import anything here: commands that only read text must not load numpy and Arrow.
+Start with `run.py` (reads) and `mutate.py` (writes).
 """

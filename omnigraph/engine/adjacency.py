@@ -1,7 +1,7 @@
-"""Who is next to whom, for one edge type and one direction: the arithmetic on sorted lists.
+"""Adjacency of one edge type in one direction: operations on sorted neighbour lists.
 
-Owns `Adjacency` and its forms in memory. Everything is a stable row id; a row id that is null or
-unknown has no neighbours. Where the arrays come from is not known here.
+Owns the `Adjacency` protocol and its in-memory forms. Nodes and edges are stable row ids; a row id
+that is null or unknown has no neighbours. Never reads storage: callers supply the arrays.
 """
 
 from dataclasses import dataclass, field
@@ -13,45 +13,45 @@ import numpy.typing as npt
 from .rows import Ids, Mask
 
 Array = npt.NDArray[Any]
-_BLOCK = 1 << 17  # pairs made at a time
-_FEW = 32  # lists that are put together one by one
-_WORTH = 2  # a sketch is made when half as many pairs were looked for as there are
-_SKETCH_BITS = 8  # per pair: about one probe in eight of an absent pair survives the sketch
+_BLOCK = 1 << 17  # pairs built at a time
+_FEW = 32  # up to this many lists are concatenated one by one
+_WORTH = 2  # build a sketch once the probed pairs exceed this fraction (1/2) of the stored pairs
+_SKETCH_BITS = 8  # per pair: about one in eight absent pairs passes the sketch
 
 
 class Adjacency(Protocol):
-    """One edge type, walked one way, at one version of the edge and endpoint tables."""
+    """Neighbours along one edge type and direction, at fixed table versions."""
 
     def degrees(self, rows: Ids) -> Ids:
-        """How many distinct neighbours each row has."""
+        """Return the number of distinct neighbours of each source."""
 
     def expand(self, rows: Ids, passes: Mask | None = None) -> tuple[Ids, Ids]:
-        """(positions into `rows`, neighbours): a set for each position, sorted.
+        """Return (positions into `sources`, neighbours): a sorted set for each position.
 
-        With `passes`, a table by row id, only neighbours for which it is true; its last entry
-        stands for all row ids beyond it.
+        `accepted_rows` is a mask by row id that restricts the neighbours; its last entry applies to
+        all row ids beyond it.
         """
 
     def union(self, rows: Ids) -> Array:
-        """The neighbours of all rows, in any order and perhaps several times."""
+        """Return the neighbours of all sources, in any order and possibly repeated."""
 
     @property
     def size(self) -> int:
-        """A bound for all row ids, when both ends are of one type; 0 when it is not known."""
+        """Upper bound of all row ids if both endpoints have the same type; 0 if unknown."""
 
     def expand_edges(self, rows: Ids) -> tuple[Ids, Ids, Ids]:
-        """(positions, neighbours, edge row ids): one for each edge, parallel ones too."""
+        """Return (positions, neighbours, edge row ids): one entry per edge, including parallels."""
 
     def edge_degrees(self, rows: Ids) -> Ids:
-        """How many edges each row has, or a few more."""
+        """Return the number of edges of each source; may overestimate."""
 
     def contains(self, sources: Ids, targets: Ids) -> Mask:
-        """For each pair, whether the target is a neighbour of the source."""
+        """Return for each pair whether the target is a neighbour of the source."""
 
 
 @dataclass(slots=True, eq=False)
 class Probes:
-    """How many pairs were looked for in lists, and the sketch that was made when they were many."""
+    """Number of pairs probed in the lists, and the sketch that was built once there were many."""
 
     asked: int = 0
     sketch: "Sketch | None" = None
@@ -61,8 +61,8 @@ class Probes:
 class Lists:
     """Sorted neighbour lists of rows 0, 1, 2, ...: list `i` is `values[starts[i]:starts[i + 1]]`.
 
-    In a set no value occurs twice in a list; `repeats` then holds the pairs that have several
-    edges: owners, values, how many. In a bag `edges` are the edge row ids.
+    In a set, no value occurs twice in a list, and `repeats` holds the pairs with several edges as
+    (owners, values, counts). In a bag, `edges` holds the edge row ids.
 
     >>> lists = Lists(np.array([0, 2, 2, 3]), np.array([5, 7, 5], np.int32))
     >>> lists.of(np.array([2, 1, 0, -1, 9]))[1].tolist()
@@ -76,7 +76,7 @@ class Lists:
     probes: "Probes" = field(default_factory=Probes, compare=False, repr=False)
 
     def bounds(self, rows: Ids) -> tuple[Array, Array]:
-        """Where the list of each row begins, and its length; unknown rows have empty ones."""
+        """Return the start and length of each row's list; unknown rows have empty lists."""
         size = len(self.starts) - 1
         if len(rows) == 0 or size == 0:
             return np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
@@ -91,9 +91,9 @@ class Lists:
         return begins, np.where(inside, self.starts[safe + 1] - begins, 0)
 
     def of(self, rows: Ids, passes: Mask | None = None) -> tuple[Ids, Ids]:
-        """The lists of the rows, one after the other, with the positions they belong to.
+        """Return (positions into `owner_rows`, values): the lists of the rows, concatenated.
 
-        With `passes`, only values for which it is true; its last entry stands for all beyond it.
+        `accepted_rows` restricts the values; its last entry applies to all values beyond it.
         """
         begins, lengths = self.bounds(rows)
         ends = np.cumsum(lengths, dtype=np.int64)
@@ -106,12 +106,12 @@ class Lists:
             self._part(begins, lengths, int(one), int(other), passes)
             for one, other in zip(cuts, [*cuts[1:], len(rows)], strict=True)
         ]
-        return _together([one for one, _ in parts]), _together([one for _, one in parts])
+        return _together([block for block, _ in parts]), _together([block for _, block in parts])
 
     def _part(
         self, begins: Array, lengths: Array, first: int, last: int, passes: Mask | None
     ) -> tuple[Ids, Ids]:
-        """The same for the rows between two positions: what is made between fits into a cache."""
+        """Expand the rows between two positions; the intermediate arrays fit into a CPU cache."""
         lengths = lengths[first:last]
         values = self.values[ranges(begins[first:last], lengths)]
         if passes is not None:
@@ -124,7 +124,7 @@ class Lists:
         return np.repeat(np.arange(first, last, dtype=np.int64), lengths), _wide(values)
 
     def thinned(self, passes: Mask) -> "Lists":
-        """The same lists with only the values that pass; see `of`."""
+        """Return the same lists with only the accepted values; see `expand`."""
         chosen = np.empty(len(self.values), np.bool_)
         for at in range(0, len(chosen), _BLOCK):
             passes.take(self.values[at : at + _BLOCK], out=chosen[at : at + _BLOCK], mode="clip")
@@ -133,7 +133,7 @@ class Lists:
         return Lists(sums[self.starts], np.compress(chosen, self.values))
 
     def union(self, rows: Ids) -> Array:
-        """The lists of the rows, one after the other; whose they are is not told."""
+        """Return the concatenated lists of the rows, without their owners."""
         if len(rows) > _FEW:
             begins, lengths = self.bounds(rows)
             return self.values[ranges(begins, lengths)]
@@ -150,7 +150,7 @@ class Lists:
 
 
 def ranges(begins: Array, lengths: Array) -> Ids:
-    """The numbers `begin, begin + 1, ...` of every range, one range after the other.
+    """Return the numbers `start, start + 1, ...` of every range, concatenated.
 
     >>> ranges(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist()
     [5, 6, 9, 10, 11]
@@ -163,7 +163,7 @@ def ranges(begins: Array, lengths: Array) -> Ids:
 
 
 def search_lists(lists: Lists, sources: Ids, targets: Ids) -> Mask:
-    """For each pair, whether the target is in the list of the source: halving, all at once."""
+    """Return for each pair whether the target is in the source's list; one vectorized bisection."""
     low, lengths = lists.bounds(sources)
     low = low.astype(np.int64)
     high = low + lengths
@@ -184,9 +184,9 @@ def search_lists(lists: Lists, sources: Ids, targets: Ids) -> Mask:
 
 
 class Sketch:
-    """A bit for most absent pairs that tells at once that they are absent.
+    """Bit filter that rules out most absent pairs; false positives are possible.
 
-    Searching a list costs several reads far apart, and most pairs that are asked for are no edges.
+    Searching a list costs several scattered memory reads, and most probed pairs are not edges.
     """
 
     def __init__(self, lists: Lists) -> None:
@@ -208,43 +208,43 @@ class Sketch:
         return mixed.view(np.int64)
 
     def maybe(self, sources: Ids, targets: Ids) -> Mask:
-        """False where a pair is certainly absent."""
+        """Return False where a pair is certainly absent."""
         slots = self._slots(sources, targets)
         found: Mask = (self._bits[slots >> 3] >> (slots & 7).astype(np.uint8)) & 1 != 0
         return found
 
     @property
     def nbytes(self) -> int:
-        """Its size."""
+        """Size of the filter in bytes."""
         return self._bits.nbytes
 
 
 @dataclass(slots=True, eq=False)
 class OneWay:
-    """Edges walked along their direction, or against it."""
+    """Edges followed in one direction: along or against their own."""
 
     lists: Lists
     bag: Lists | None = None
 
     def degrees(self, rows: Ids) -> Ids:
-        """How many distinct neighbours each row has."""
+        """Return the number of distinct neighbours of each source."""
         return self.lists.bounds(rows)[1].astype(np.int64, copy=False)
 
     def expand(self, rows: Ids, passes: Mask | None = None) -> tuple[Ids, Ids]:
-        """A set of neighbours for each position."""
+        """Return a set of neighbours for each position."""
         return self.lists.of(rows, passes)
 
     def union(self, rows: Ids) -> Array:
-        """The neighbours of all rows."""
+        """Return the neighbours of all sources, possibly repeated."""
         return self.lists.union(rows)
 
     @property
     def size(self) -> int:
-        """How many rows have lists."""
+        """Number of rows that have lists."""
         return len(self.lists.starts) - 1
 
     def expand_edges(self, rows: Ids) -> tuple[Ids, Ids, Ids]:
-        """One neighbour for each edge."""
+        """Return one neighbour per edge."""
         bag = self._bag()
         begins, lengths = bag.bounds(rows)
         places = ranges(begins, lengths)
@@ -253,16 +253,16 @@ class OneWay:
         return positions, _wide(bag.values[places]), _wide(edges[places])
 
     def edge_degrees(self, rows: Ids) -> Ids:
-        """How many edges each row has."""
+        """Return the number of edges of each source."""
         return self._bag().bounds(rows)[1].astype(np.int64, copy=False)
 
     def _bag(self) -> Lists:
         if self.bag is None:
-            raise ValueError("edges were not asked for")
+            raise ValueError("edge lists were not loaded for this adjacency")
         return self.bag
 
     def contains(self, sources: Ids, targets: Ids) -> Mask:
-        """For each pair, whether the target is a neighbour of the source."""
+        """Return for each pair whether the target is a neighbour of the source."""
         probes = self.lists.probes
         probes.asked += len(sources)
         if probes.sketch is None and probes.asked > len(self.lists.values) // _WORTH:
@@ -277,46 +277,46 @@ class OneWay:
 
 @dataclass(slots=True, eq=False)
 class BothWays:
-    """Edges within one node type, walked either way."""
+    """Edges within one node type, followed in both directions."""
 
     out: Adjacency
     back: Adjacency
 
     def degrees(self, rows: Ids) -> Ids:
-        """How many distinct neighbours each row has."""
+        """Return the number of distinct neighbours of each source."""
         distinct, places = np.unique(rows, return_inverse=True)
         positions, _ = self.expand(distinct)
         return np.bincount(positions, minlength=len(distinct))[places].astype(np.int64, copy=False)
 
     def expand(self, rows: Ids, passes: Mask | None = None) -> tuple[Ids, Ids]:
-        """The union of both directions for each position."""
+        """Return the union of both directions for each position."""
         first, second = self.out.expand(rows, passes), self.back.expand(rows, passes)
         return distinct_pairs(
             np.concatenate([first[0], second[0]]), np.concatenate([first[1], second[1]])
         )
 
     def union(self, rows: Ids) -> Array:
-        """The neighbours of all rows."""
+        """Return the neighbours of all sources, possibly repeated."""
         return np.concatenate([self.out.union(rows), self.back.union(rows)])
 
     @property
     def size(self) -> int:
-        """How many rows have lists; 0 when that is not known."""
+        """Number of rows that have lists; 0 if unknown."""
         return max(self.out.size, self.back.size) if self.out.size and self.back.size else 0
 
     def expand_edges(self, rows: Ids) -> tuple[Ids, Ids, Ids]:
-        """One neighbour for each edge; a loop is one edge, not two."""
+        """Return one neighbour per edge; a self-loop counts once, not twice."""
         out, back = self.out.expand_edges(rows), self.back.expand_edges(rows)
         proper = rows[back[0]] != back[1]
         parts = [np.concatenate([a, b[proper]]) for a, b in zip(out, back, strict=True)]
         return parts[0], parts[1], parts[2]
 
     def edge_degrees(self, rows: Ids) -> Ids:
-        """How many edges each row has, loops counted twice: enough to charge for them."""
+        """Return the edges of each source with self-loops counted twice: exact enough to charge."""
         return self.out.edge_degrees(rows) + self.back.edge_degrees(rows)
 
     def contains(self, sources: Ids, targets: Ids) -> Mask:
-        """For each pair, whether an edge leads one way or the other."""
+        """Return for each pair whether an edge leads in either direction."""
         found = self.out.contains(sources, targets)
         left = np.flatnonzero(~found)
         found[left] = self.back.contains(sources[left], targets[left])
@@ -324,7 +324,7 @@ class BothWays:
 
 
 def distinct_pairs(first: Ids, second: Ids) -> tuple[Ids, Ids]:
-    """The distinct pairs, sorted."""
+    """Return the distinct pairs, sorted."""
     if len(first) == 0:
         return first, second
     if int(first.max()) < 1 << 31 and int(second.max()) < 1 << 32:
@@ -339,7 +339,7 @@ def distinct_pairs(first: Ids, second: Ids) -> tuple[Ids, Ids]:
 
 
 def changes(values: Array) -> Mask:
-    """Where a value differs from the one before; the first one always does."""
+    """Return a mask of positions whose value differs from the previous one; the first is True."""
     found = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=found[1:])
     return found

@@ -1,7 +1,7 @@
-"""Aggregates: count, sum, avg, min, max, collect, per group and by value.
+"""Aggregate functions (count, sum, avg, min, max, collect) per group.
 
-Nulls take no part. Integers are added exactly and floats with a single rounding, so that results do
-not depend on the order of rows.
+Nulls are ignored. Integers are added exactly and floats with a single rounding, so results never
+depend on the order of rows.
 """
 
 import math
@@ -20,12 +20,12 @@ from .rows import Ids
 from .values import Values
 
 _EXACT = 1 << 52
-_WORTH = 4  # fold when rows exceed the possible pairs so many times
+_WORTH = 4  # merge equal rows when there are at least this many times more rows than pairs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """The number of each row's group, and how many groups there are."""
+    """The group number of each row, and the number of groups."""
 
     codes: Codes
     count: int
@@ -34,7 +34,7 @@ class Groups:
 def aggregate(
     what: plan.Aggregate, argument: Values, groups: Groups, weights: Ids | None
 ) -> pa.Array:
-    """One value per group."""
+    """Return one value per group."""
     if what.function != "collect":
         argument, groups, weights = _folded(argument, groups, weights)
     chosen = argument.chosen()
@@ -58,9 +58,9 @@ def aggregate(
 def _folded(
     argument: Values, groups: Groups, weights: Ids | None
 ) -> tuple[Values, Groups, Ids | None]:
-    """Rows of one group with one value as a single row that counts as many.
+    """Merge the rows of a group that have the same value into one row with a weight.
 
-    Worth it when few values repeat: then all that follows looks at pairs, not at rows.
+    Worth it when few distinct values repeat: all later work then handles pairs instead of rows.
     """
     index, many = argument.index, len(argument.values)
     if index is None or len(index) == 0 or groups.count * many * _WORTH > len(index):
@@ -79,7 +79,7 @@ def _folded(
 
 
 def _each_once(argument: Values, groups: Groups, chosen: Ids | None) -> Ids:
-    """The first row of each value in each group."""
+    """Return the first row of each distinct value in each group."""
     rows = np.arange(len(groups.codes)) if chosen is None else chosen
     pairs = paired(ranks(groups.codes[rows]), argument.codes()[rows])
     found: Ids = rows[np.sort(dense(pairs)[1])]
@@ -96,7 +96,7 @@ def _counts(groups: Groups, weights: Ids | None) -> list[int]:
 
 
 def _integer_sums(numbers: npt.NDArray[Any], groups: Groups) -> list[int]:
-    """Exact sums of integers of any width."""
+    """Return exact sums of integers of any width."""
     if len(numbers) == 0:
         return [0] * groups.count
     largest = max(abs(int(numbers.max())), abs(int(numbers.min())))
@@ -121,7 +121,7 @@ def _totals(argument: Values, groups: Groups, weights: Ids | None) -> list[float
 
 
 def _weighted_sums(numbers: npt.NDArray[Any], weights: Ids, groups: Groups) -> list[int]:
-    """Exact sums of products."""
+    """Return exact sums of products."""
     if len(numbers) and int(np.abs(numbers).max()) < 1 << 20 and int(weights.max()) < 1 << 40:
         return _integer_sums(numbers.astype(np.int64) * weights, groups)
     sums = [0] * groups.count
@@ -168,7 +168,7 @@ def _empty(groups: Groups) -> npt.NDArray[np.bool_]:
 
 
 def _extremes(argument: Values, groups: Groups, *, highest: bool) -> pa.Array:
-    """The row with the lowest or highest value of each group, then its value."""
+    """Return the lowest or highest value of each group; null for empty groups."""
     empty = _empty(groups)
     if bool(empty.all()):
         return pa.nulls(groups.count, argument.values.type)
@@ -180,7 +180,7 @@ def _extremes(argument: Values, groups: Groups, *, highest: bool) -> pa.Array:
 
 
 def _best(place: Numbers, groups: Groups) -> Ids:
-    """The row of the lowest number in each group."""
+    """Return the row with the lowest number in each group."""
     most = np.inf if place.dtype.kind == "f" else np.iinfo(np.int64).max
     lowest = np.full(groups.count, most, place.dtype)
     np.minimum.at(lowest, groups.codes, place)
@@ -191,7 +191,7 @@ def _best(place: Numbers, groups: Groups) -> Ids:
 
 
 def _collected(argument: Values, groups: Groups) -> pa.Array:
-    """The values of each group in the order of rows."""
+    """Return the values of each group as a list, in row order."""
     order = np.argsort(groups.codes, kind="stable")
     counts = np.bincount(groups.codes, minlength=groups.count)
     offsets = np.concatenate([[0], np.cumsum(counts)])

@@ -1,7 +1,7 @@
-"""Named arrays in files of a cache directory: written whole or not at all, read by mapping.
+"""Named arrays in files of a cache directory: written atomically, read by memory mapping.
 
-Owns the form of these files, their budget and their eviction. Several processes may share a
-directory. A file that is not exactly what was written is removed and counts as absent.
+Owns the format of these files, their byte budget and their eviction. Several processes may share a
+directory. A damaged or incomplete file is removed and treated as absent.
 """
 
 import json
@@ -23,7 +23,7 @@ _MAGIC = b"omnigraph arrays 1\n"
 _HEAD = 4096
 _ALIGNED = 64
 _SUFFIX, _UNFINISHED = ".arrays", ".unfinished"
-_STALE = 3600.0  # seconds after which an unfinished file has no writer any more
+_STALE = 3600.0  # seconds after which an unfinished file is considered abandoned by its writer
 
 
 @dataclass(slots=True, eq=False)
@@ -36,7 +36,7 @@ class Disk:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def load(self, name: str) -> tuple[dict[str, Any], dict[str, Array]] | None:
-        """The facts and arrays under a name; None when there is no sound file."""
+        """Return the facts and arrays stored under a name; None if there is no valid file."""
         path = self.directory / f"{name}{_SUFFIX}"
         try:
             found = _read(path)
@@ -47,11 +47,11 @@ class Disk:
                 path.unlink()
             return None
         with suppress(OSError):
-            os.utime(path)  # what is used is evicted last
+            os.utime(path)  # the modification time orders eviction: least recently used first
         return found
 
     def save(self, name: str, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> bool:
-        """Write a file in one piece; whether it is there now. A directory may refuse."""
+        """Write a file atomically; return False if the directory is not writable."""
         if self._refused:
             return False
         path = self.directory / f"{name}{_SUFFIX}"
@@ -73,12 +73,12 @@ class Disk:
         return True
 
     def names(self, prefix: str) -> list[str]:
-        """Names that begin so, the most recently used first."""
+        """Return the names with this prefix, most recently used first."""
         found = [one for one in self._files() if one[2].name.startswith(prefix)]
         return [one[2].name.removesuffix(_SUFFIX) for one in sorted(found, reverse=True)]
 
     def remove(self, name: str) -> None:
-        """Remove a file; one that is not there is no error."""
+        """Remove a file; a missing file is not an error."""
         with suppress(OSError):
             (self.directory / f"{name}{_SUFFIX}").unlink()
 
@@ -87,20 +87,20 @@ class Disk:
         with suppress(OSError):
             for path in self.directory.iterdir():
                 if path.suffix in (_SUFFIX, _UNFINISHED):
-                    with suppress(OSError):  # gone since it was listed
+                    with suppress(OSError):  # removed since the directory was listed
                         facts = path.stat()
                         found.append((facts.st_mtime, facts.st_size, path))
         return [one for one in found if one[2].suffix == _SUFFIX or self._sweep(one, found)]
 
     def _sweep(self, one: tuple[float, int, Path], among: list[tuple[float, int, Path]]) -> bool:
-        """Remove what a killed process left; the newest file tells the time."""
+        """Remove the leftovers of a killed process; the newest file serves as the clock."""
         if max(other[0] for other in among) - one[0] > _STALE:
             with suppress(OSError):
                 one[2].unlink()
         return False
 
     def _evict(self, newest: Path, size: int) -> None:
-        """Remove files, the least recently used first, until the budget holds."""
+        """Remove files, least recently used first, until the total fits the budget."""
         with self._lock:
             files = sorted(self._files())
             total = sum(one[1] for one in files)
@@ -114,7 +114,7 @@ class Disk:
 
 
 def _write(file: BinaryIO, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> int:
-    """Write all arrays behind a head that tells where they are; gives the size of the file."""
+    """Write all arrays after a header that locates them; return the size of the file."""
     listed: list[tuple[str, str, int, int, int]] = []
     at = _HEAD
     for name, one in arrays.items():
@@ -123,13 +123,13 @@ def _write(file: BinaryIO, facts: Mapping[str, Any], arrays: Mapping[str, Array]
         at += -(-flat.nbytes // _ALIGNED) * _ALIGNED
     head = json.dumps({"facts": dict(facts), "arrays": listed, "size": at}).encode()
     if len(_MAGIC) + len(head) + 1 > _HEAD:
-        raise OSError("the facts are too long")
+        raise OSError("the facts do not fit into the file header")
     file.write((_MAGIC + head).ljust(_HEAD, b"\n"))
     for one, place in zip(arrays.values(), listed, strict=True):
         file.seek(place[3])
         file.write(np.ascontiguousarray(one).data)
     file.truncate(at)
-    # A name must never lead to pages that a power loss left empty.
+    # After a power loss, the name must never lead to pages that were not written.
     file.flush()
     os.fsync(file.fileno())
     return at
@@ -139,21 +139,21 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     with path.open("rb") as file:
         head = file.read(_HEAD)
         if len(head) < _HEAD or not head.startswith(_MAGIC):
-            raise ValueError("no such file")
+            raise ValueError("not an array file")
         facts = json.loads(head[len(_MAGIC) :])
         if os.fstat(file.fileno()).st_size != facts["size"]:
-            raise ValueError("cut off")
+            raise ValueError("truncated file")
         whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     arrays = {}
     for name, kind, count, at, total in facts["arrays"]:
         arrays[name] = np.frombuffer(whole, np.dtype(kind), count, at)
         if _sum(arrays[name]) != total:
-            raise ValueError("damaged")
+            raise ValueError("checksum mismatch")
     return facts["facts"], arrays
 
 
 def _sum(values: Array) -> int:
-    """A checksum at the speed of memory: it finds flipped bits, empty pages and lost ends."""
+    """Return a checksum at memory speed; it detects flipped bits, empty pages and truncation."""
     data = values.view(np.uint8)
     whole = len(data) // 8 * 8
     words = data[:whole].view(np.uint64)

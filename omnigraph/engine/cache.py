@@ -1,7 +1,7 @@
-"""What queries of one process share: parsed tables in memory, and neighbour lists on disk.
+"""Caches shared by the queries of one process: parsed tables in memory, neighbour lists on disk.
 
-Owns budgets and eviction. Keys name exact table versions, so nothing in here can be out of date;
-what is missing, damaged or not writable costs time and never an answer.
+Owns budgets and eviction. Keys name exact table versions, so entries are never stale. A missing,
+damaged or unwritable entry costs time but must never change a result.
 """
 
 import os
@@ -30,7 +30,7 @@ _DISK = 16 << 30
 
 @dataclass(slots=True, eq=False)
 class Memory:
-    """Values by key within a budget of bytes, the least recently used dropped first.
+    """Values by key within a budget of bytes; the least recently used are evicted first.
 
     >>> memory = Memory(100)
     >>> memory.put("a", 1, 60), memory.put("b", 2, 60), memory.get("a"), memory.get("b")
@@ -44,7 +44,7 @@ class Memory:
     _making: dict[Hashable, threading.Lock] = field(default_factory=dict)
 
     def get(self, key: Hashable) -> Any | None:
-        """The value, if it is held."""
+        """Return the cached value, or None."""
         with self._lock:
             found = self._held.get(key)
             if found is None:
@@ -53,7 +53,7 @@ class Memory:
             return found[0]
 
     def put(self, key: Hashable, value: Any, size: int) -> None:
-        """Hold a value; one that is larger than the budget alone is not kept."""
+        """Cache a value; a value larger than the whole budget is not stored."""
         if size > self.budget:
             return
         with self._lock:
@@ -65,9 +65,9 @@ class Memory:
     def make(
         self, key: Hashable, build: Callable[[], T | None], size: Callable[[T], int]
     ) -> T | None:
-        """The value, made at most once at a time: other threads wait for the one that makes it.
+        """Return the value, building it if needed; concurrent callers wait for a single build.
 
-        What could not be made is None and not held.
+        If `build` returns None, nothing is cached and None is returned.
         """
         found: T | None = self.get(key)
         if found is not None:
@@ -87,12 +87,12 @@ class Memory:
         return found
 
     def recent(self) -> list[Hashable]:
-        """All keys, the most recently used first."""
+        """Return all keys, most recently used first."""
         with self._lock:
             return list(reversed(self._held))
 
     def drop(self, key: Hashable) -> None:
-        """Forget one value."""
+        """Remove one value."""
         with self._lock:
             self._used -= self._held.pop(key, (None, 0))[1]
 
@@ -102,7 +102,7 @@ class Memory:
         return self._used
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all values."""
         with self._lock:
             self._held.clear()
             self._used = 0
@@ -110,37 +110,37 @@ class Memory:
 
 @dataclass(slots=True, eq=False)
 class Caches:
-    """What is shared between queries: lists and columns in memory, lists on disk."""
+    """Caches shared between queries: lists and columns in memory, lists on disk."""
 
     memory: Memory = field(
         default_factory=lambda: Memory(_bytes("OMNIGRAPH_CACHE_MEMORY", _MEMORY))
     )
     disk: Disk | None = None
-    # How much was spent on going without: when it exceeds the price, the thing is made.
+    # Accumulated cost of misses per key: once it exceeds the cost of building, the entry is built.
     spent: Memory = field(default_factory=lambda: Memory(10_000))
 
     def spend(self, key: Hashable, amount: float) -> float:
-        """Add to what was spent under a key; gives the sum so far."""
+        """Add to the miss cost of a key; return the sum so far."""
         total: float = (self.spent.get(key) or 0.0) + amount
         self.spent.put(key, total, 1)
         return total
 
 
 def open_caches(directory: str | Path | None = None) -> Caches:
-    """Caches on a directory: the given one, else `OMNIGRAPH_CACHE_DIR`, else the user's."""
+    """Open caches in `directory`, else `OMNIGRAPH_CACHE_DIR`, else the user's cache folder."""
     place = Path(directory) if directory is not None else _user_directory()
     budget = _bytes("OMNIGRAPH_CACHE_BYTES", _DISK)
     return Caches(disk=Disk(place, budget) if place is not None and budget else None)
 
 
 def cache_directory() -> Path | None:
-    """Where the caches of this process are on disk; None when there are none."""
+    """Return the disk cache directory of this process; None without a disk cache."""
     disk = shared_caches().disk
     return disk.directory if disk is not None else None
 
 
 def root_name(store: Store) -> str:
-    """What tells two roots apart in keys; one with two spellings has its things twice."""
+    """Return what distinguishes roots in cache keys; two spellings of a root are cached twice."""
     return f"{store.root.options.get('aws_endpoint', '')}|{store.root.uri}"
 
 
@@ -149,7 +149,7 @@ _shared_lock = threading.Lock()
 
 
 def shared_caches() -> Caches:
-    """The caches of this process, one for each setting of the environment that was met."""
+    """Return the caches of this process, one set per distinct environment configuration."""
     setting = tuple(os.environ.get(name) for name in _SETTINGS)
     found = _shared.get(setting)
     if found is None:
@@ -163,7 +163,7 @@ def _user_directory() -> Path | None:
     if given is not None:
         return Path(given) if given else None
     outer = os.environ.get("XDG_CACHE_HOME")
-    with suppress(RuntimeError):  # no home directory
+    with suppress(RuntimeError):  # the user has no home directory
         return (Path(outer) if outer else Path.home() / ".cache") / "omnigraph"
     return None
 

@@ -1,7 +1,7 @@
-"""Numbers that stand for values: equal numbers for equal values, or numbers in the order of values.
+"""Integer codes for values: equal codes for equal values, or codes in the order of the values.
 
-Grouping, distinct rows, ties and sorting all work on such numbers, so that strings are looked at
-once per distinct value. Null is a value of its own here.
+Grouping, distinct rows, ties and sorting work on such codes, so strings are compared only once per
+distinct value. Null counts as a value of its own here.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _LAST = np.iinfo(np.int64).max
 
 
 def dense(values: Ids) -> tuple[Codes, Ids]:
-    """Codes 0, 1, 2 … in the order of the numbers, and the first position of each code.
+    """Return codes 0, 1, 2 … in numeric order, and the first position of each code.
 
     >>> codes, first = dense(np.array([70, -1, 70, 5]))
     >>> codes.tolist(), first.tolist()
@@ -33,7 +33,7 @@ def dense(values: Ids) -> tuple[Codes, Ids]:
 
 
 def ranks(values: Numbers) -> Codes:
-    """Codes 0, 1, 2 … in the order of the numbers."""
+    """Return codes 0, 1, 2 … in numeric order."""
     if len(values) == 0:
         return np.empty(0, np.int64)
     if values.dtype.kind == "f":
@@ -50,14 +50,14 @@ def ranks(values: Numbers) -> Codes:
 
 
 def first_of(codes: Codes) -> Ids:
-    """The first position of each code; codes are 0, 1, 2 … without gaps."""
+    """Return the first position of each code; codes must be 0, 1, 2 … without gaps."""
     first = np.empty(int(codes.max()) + 1 if len(codes) else 0, np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     return first
 
 
 def paired(one: Codes, other: Codes) -> Codes:
-    """Numbers for pairs, in the order of the pairs; `one` has codes without gaps."""
+    """Return numbers for pairs, in the order of the pairs; `first_codes` must have no gaps."""
     if len(one) == 0 or int(one.max()) == 0:
         return other
     narrow = ranks(other)
@@ -65,7 +65,7 @@ def paired(one: Codes, other: Codes) -> Codes:
 
 
 def entity_codes(binding: Binding) -> Codes:
-    """A number for each entity, the same for the same entity."""
+    """Return a number per row, equal for the same entity."""
     if binding.kinds is None:
         return binding.ids
     ids = binding.ids * len(binding.types) + binding.kinds
@@ -73,7 +73,7 @@ def entity_codes(binding: Binding) -> Codes:
 
 
 def combination_codes(rows: Rows, names: Sequence[str]) -> tuple[Codes, Ids]:
-    """Codes for the combinations of some variables, and one row for each."""
+    """Return codes for the combinations of some variables, and one row of each combination."""
     codes, first = np.zeros(rows.count, np.int64), np.zeros(min(rows.count, 1), np.int64)
     for name in names:
         codes, first = dense(paired(codes, entity_codes(rows[name])))
@@ -81,18 +81,18 @@ def combination_codes(rows: Rows, names: Sequence[str]) -> tuple[Codes, Ids]:
 
 
 def value_codes(values: pa.Array) -> Codes:
-    """A code for each value, equal for equal values; null has one too."""
+    """Return a code per value, equal for equal values; null has its own code."""
     if pa.types.is_nested(values.type):
         return _nested_codes(values)
     if pa.types.is_floating(values.type):
-        values = pc.add(values, pa.scalar(0.0, values.type))  # one zero
+        values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 becomes 0.0
     encoded = values.dictionary_encode(null_encoding="encode")
     codes: Codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
 
 
 def _nested_codes(values: pa.Array) -> Codes:
-    """Lists, vectors and whole entities, which Arrow does not encode."""
+    """Return codes for lists, vectors and whole entities, which Arrow cannot dictionary-encode."""
     known: dict[object, int] = {}
     frozen = map(_frozen, values.to_pylist())
     return np.array([known.setdefault(one, len(known)) for one in frozen], np.int64)
@@ -105,9 +105,9 @@ def _frozen(value: object) -> object:
 
 
 def order_codes(values: pa.Array, *, descending: bool = False, most: int | None = None) -> Numbers:
-    """Numbers in the order of values: null first, or last when descending.
+    """Return numbers in the order of the values: null first, or last when descending.
 
-    With `most`, only the first so many rows need to be right: all later ones get one number.
+    With `row_limit`, only that many leading rows are exact: all later rows share one number.
 
     >>> order_codes(pa.array(["b", None, "a", "b"])).tolist()
     [3, 0, 2, 3]
@@ -124,12 +124,12 @@ def order_codes(values: pa.Array, *, descending: bool = False, most: int | None 
 
 
 def _turned(numbers: Numbers) -> Numbers:
-    """Numbers in the opposite order; every integer has an inverse, but not every one a negative."""
+    """Reverse the order of numbers; integers are inverted, as the smallest has no negative."""
     return np.invert(numbers) if numbers.dtype.kind == "i" else -numbers
 
 
 def _plain_numbers(values: pa.Array) -> Numbers | None:
-    """The values themselves, where numpy orders them as we do; None when it does not."""
+    """Return the values as numbers if numpy sorts them as we do, else None."""
     kind = values.type
     if values.null_count or pa.types.is_uint64(kind):
         return None
@@ -142,7 +142,7 @@ def _plain_numbers(values: pa.Array) -> Numbers | None:
 
 
 def _integers(values: pa.Array) -> Codes:
-    """Integers, dates and times as the numbers they are; null becomes 0."""
+    """Return integers, dates and times as int64; null becomes 0."""
     if pa.types.is_temporal(values.type):
         values = values.cast(pa.int32() if values.type.bit_width == 32 else pa.int64())
     found: Codes = values.fill_null(0).to_numpy(zero_copy_only=False)
@@ -150,7 +150,7 @@ def _integers(values: pa.Array) -> Codes:
 
 
 def _ranks(values: pa.Array) -> Codes:
-    """The place of each value among the distinct ones; anything for null."""
+    """Return the rank of each value among the distinct values; arbitrary for null."""
     kind = values.type
     if pa.types.is_string(kind):
         return string_places(values)
@@ -168,7 +168,7 @@ def _ranks(values: pa.Array) -> Codes:
 
 
 def _first_codes(values: pa.Array, descending: bool, most: int) -> Codes:
-    """The same for the first rows only: what comes after the last of them is not sorted."""
+    """Return order codes that are exact only for the first `row_limit` rows."""
     valid = values.is_valid().to_numpy(zero_copy_only=False)
     nulls = len(values) - int(valid.sum())
     codes = np.full(len(values), _LAST, np.int64)
@@ -191,7 +191,7 @@ def _first_codes(values: pa.Array, descending: bool, most: int) -> Codes:
 
 
 def _worst(values: pa.Array, descending: bool, most: int) -> pa.Scalar:
-    """The last value among the best `most`."""
+    """Return the last of the best `row_limit` values."""
     way = "descending" if descending else "ascending"
     best = pc.select_k_unstable(values, k=most, sort_keys=[("", way)])
     edge = pc.min if descending else pc.max

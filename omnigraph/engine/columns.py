@@ -1,7 +1,7 @@
-"""Columns that are asked for again and again, in memory: by row id, as codes where values repeat.
+"""Frequently used columns in memory, addressed by row id; repeated values are dictionary codes.
 
-Owns which columns are worth it: one is loaded when doing without has cost as much as loading it.
-Columns belong to one version of a table. Nothing here is needed for an answer.
+Owns the decision which columns to load: one is loaded once its misses have cost as much as loading
+it. Columns belong to one table version. Must never be needed for a correct result.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,31 +20,31 @@ from .context import Context
 from .neighbours import caches_of
 from .rows import NULL, Ids
 
-_CALL = 20_000  # a call to storage costs as much as loading so many rows,
-_ROW = 40  # and each row of it as much as loading so many
-_SORT = 2  # sorting ids costs as much as loading them so many times
-_WIDEST = 256 << 20  # bytes of one column
-_SPARSE = 4  # row ids may exceed rows so many times
-_REPEATING = 8  # codes are used when values stand in so many rows on average
-_SAMPLE = 256  # rows that tell how wide a column is
-_MEETING = 8192  # rows that tell whether values repeat,
-_APART = 200  # or one in so many: enough for values of eight rows each to meet
-_NEVER = 1 << 60  # what was found not to be worth it is not tried again
+_CALL = 20_000  # cost of a storage call, in rows loaded
+_ROW = 40  # cost of each row of such a call, in rows loaded
+_SORT = 2  # cost of sorting ids, as a multiple of loading them
+_WIDEST = 256 << 20  # maximum bytes of one column
+_SPARSE = 4  # maximum ratio of the row id range to the number of rows
+_REPEATING = 8  # dictionary codes are used if values repeat at least this often on average
+_SAMPLE = 256  # rows sampled to estimate the width of a column
+_MEETING = 8192  # rows sampled to detect repetition,
+_APART = 200  # or one row in this many: enough for values with eight rows each to collide
+_NEVER = 1 << 60  # a column that proved unsuitable is never tried again
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HotColumn:
-    """One column of a table version by row id.
+    """One column of a table version, addressed by row id.
 
-    With `codes`, the value of row r is `values[codes[r]]`, and the last value is null; else it is
-    `values[r]`. A row that is not there is null.
+    With `codes`, the value of row r is `values[codes[r]]` and the last value is null; otherwise it
+    is `values[r]`. A missing row is null.
     """
 
     values: pa.Array
     codes: npt.NDArray[Any] | None = None
 
     def take(self, rows: Ids) -> pa.Array:
-        """The values of rows; null for null."""
+        """Return the values of rows; null for a null row id."""
         if len(rows) == 1:
             return self._one(int(rows[0]))
         if self.codes is not None:
@@ -62,7 +62,7 @@ class HotColumn:
         return self.values.slice(row if self.codes is None else int(self.codes[row]), 1)
 
     def index(self, rows: Ids) -> Ids:
-        """Where among the values those of the rows are; only with codes."""
+        """Return the position of each row's value in `values`; only valid with codes."""
         codes = self.codes if self.codes is not None else np.empty(0, np.int64)
         if len(codes) == 0:
             return np.full(len(rows), len(self.values) - 1, np.int64)
@@ -74,76 +74,76 @@ class HotColumn:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """Total bytes of all arrays."""
         return int(self.values.nbytes) + (self.codes.nbytes if self.codes is not None else 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranks:
-    """The ids of a table version in order, their rows, and the place of each row."""
+    """The sorted ids of a table version, their rows, and the rank of each row."""
 
     ids: pa.Array
     rows: Ids
     places: Ids
 
     def find(self, text: str) -> int | None:
-        """The row of an id."""
+        """Return the row of an id, or None."""
         at = int(pc.search_sorted(self.ids, pa.scalar(text, self.ids.type)).as_py())
         if at < len(self.ids) and self.ids[at].as_py() == text:
             return int(self.rows[at])
         return None
 
     def order(self, rows: Ids) -> Ids:
-        """Numbers in the order of the ids of rows; null comes first."""
+        """Return numbers in the order of the rows' ids; null comes first."""
         return np.where(rows < 0, 0, self.places[rows] + 1)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """Total bytes of all arrays."""
         return int(self.ids.nbytes) + self.rows.nbytes + self.places.nbytes
 
 
 def _all_of(rows: Ids, count: int) -> bool:
-    """Whether these are all rows of a column, in order."""
+    """Return whether these are all rows of a column, in order."""
     return len(rows) == count and count > 0 and rows[0] == 0 and bool((rows[1:] > rows[:-1]).all())
 
 
 def hot_columns(
     context: Context, key: str, names: Sequence[str], rows: int
 ) -> list[HotColumn] | None:
-    """Columns in memory, if all of them are worth it for a caller who needs so many rows."""
+    """Return columns from memory if all are worthwhile for a caller that needs so many rows."""
     found: list[HotColumn] = []
     for name in names:
         load = partial(_load, context, key, name)
         one = _worth(context, key, ("column", name), _CALL + _ROW * rows, load)
-        if one is not None:  # the others are not asked less for it
+        if one is not None:  # no early exit: the others must accrue miss costs too
             found.append(one)
     return found if len(found) == len(names) else None
 
 
 def hot_rows(context: Context, key: str) -> Ids | None:
-    """All row ids of a table in order, if they are worth keeping."""
+    """Return all row ids of a table in order, if they are worth caching."""
     cost = context.count(key) // 2
     found: Ids | None = _worth(context, key, ("rows",), cost, partial(_load_rows, context, key))
     return found
 
 
 def hot_ranks(context: Context, key: str, rows: int) -> Ranks | None:
-    """The order of ids, if it is worth it for a caller who looks so many of them up."""
+    """Return the order of ids, if worthwhile for a caller that looks up so many of them."""
     cost = (_CALL + _ROW * rows) // _SORT
     found: Ranks | None = _worth(context, key, ("ranks",), cost, partial(_rank, context, key))
     return found
 
 
 def kept(context: Context, key: str, kind: tuple[str, ...], make: Callable[[], Any]) -> Any:
-    """What is made of the columns of a table version, once."""
+    """Return something derived once from the columns of a table version."""
     return _worth(context, key, kind, context.count(key), make)
 
 
 def _worth(
     context: Context, key: str, kind: tuple[str, ...], cost: int, make: Callable[[], Any]
 ) -> Any:
-    """What is in memory; it is made when doing without has cost as much as making it."""
+    """Return a cached entry; load it once its misses have cost as much as loading it."""
     place = (*context.place(key), *kind)
     caches = caches_of(context)
     held = caches.memory.get(place)
@@ -151,7 +151,7 @@ def _worth(
         return held
     if caches.spend(place, cost) < context.count(key):
         return None
-    context.meter.enter()  # before a lock that others may wait for
+    context.meter.enter()  # before taking a lock that other queries may wait for
     made = caches.memory.make(place, make, lambda one: int(one.nbytes))
     if made is None:
         caches.spend(place, -_NEVER)
@@ -165,7 +165,7 @@ def _is_flat(kind: pa.DataType) -> bool:
 
 
 def _load(context: Context, key: str, name: str) -> HotColumn | None:
-    """A column by row id; None when it is too wide, or row ids lie too far apart."""
+    """Load a column by row id; None if it is too wide or its row ids are too sparse."""
     table, count = context.table(key), context.count(key)
     if not _is_flat(table.schema.field(name).type):
         return None
@@ -185,9 +185,9 @@ def _load(context: Context, key: str, name: str) -> HotColumn | None:
 
 
 def _coded(values: pa.Array) -> HotColumn:
-    """Codes for values that repeat; all others as they are."""
+    """Dictionary-encode values that repeat; keep all others as they are."""
     if pa.types.is_floating(values.type) or _seldom_repeat(values):
-        return HotColumn(values)  # two zeros would become one
+        return HotColumn(values)  # encoding floats would merge 0.0 and -0.0
     encoded = values.dictionary_encode()
     distinct = encoded.dictionary
     if len(distinct) * _REPEATING > len(values):
@@ -198,9 +198,10 @@ def _coded(values: pa.Array) -> HotColumn:
 
 
 def _seldom_repeat(values: pa.Array) -> bool:
-    """Whether a few rows, taken evenly, are nearly all different: codes cost most where they fail.
+    """Return whether an even sample of rows is nearly all distinct, so that encoding would not pay.
 
-    Values that stand in several rows each would meet among so many only if they are few.
+    Encoding costs most where it is useless. Values with several rows each collide in a sample of
+    this size only if there are few of them.
     """
     step = min(len(values) // _MEETING, _APART)
     if step < _REPEATING:

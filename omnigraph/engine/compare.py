@@ -1,7 +1,7 @@
 """Comparison by value across all types: exact between integers and floats of every width.
 
-Owns the rules for numbers. A constant is first turned into a test that the type of the column can
-express exactly (`settle`), which is also what may be pushed into storage.
+Owns the rules for numbers. A constant is first converted into a comparison that the column's type
+expresses exactly (`normalize_comparison`); only such comparisons may be pushed into storage.
 """
 
 import math
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from omnigraph.lang.query.plan import CompareOperator
 from omnigraph.values.spelling import narrow
 
-Outcome = Literal["always", "never"]  # for every value that is not null
+Outcome = Literal["always", "never"]  # the result for every non-null value
 
 _FUNCTIONS = {
     "=": pc.equal,
@@ -39,17 +39,20 @@ _TURNED: dict[CompareOperator, CompareOperator] = {
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """`column operator constant`, the constant being of the column's own type."""
+    """`column operator constant`, where the constant has the column's own type."""
 
     operator: CompareOperator
     constant: Any
 
 
 def settle(kind: pa.DataType, operator: CompareOperator, constant: Any) -> Settled | Outcome:
-    """The test that says the same of a column of this type, with a constant that it can hold.
+    """Return the equivalent comparison whose constant is representable in the column's type.
 
-    >>> settle(pa.int32(), "<", 2.5), settle(pa.int32(), "=", 2.5), settle(pa.int32(), ">", -1e300)
-    (Settled(operator='<', constant=3), 'never', 'always')
+    >>> test = settle(pa.int32(), "<", 2.5)
+    >>> test.operator, test.constant
+    ('<', 3)
+    >>> settle(pa.int32(), "=", 2.5), settle(pa.int32(), ">", -1e300)
+    ('never', 'always')
     """
     if pa.types.is_integer(kind):
         return _settle_integer(kind, operator, constant)
@@ -75,7 +78,7 @@ def _settle_integer(
 
 
 def _whole(operator: CompareOperator, constant: float) -> Settled | Outcome:
-    """The same test of a whole number by a whole number."""
+    """Return the equivalent comparison of an integer with an integer constant."""
     if math.isnan(constant):
         return "always" if operator == "!=" else "never"
     if math.isinf(constant):
@@ -99,7 +102,8 @@ def _settle_float(
         return Settled(operator, nearest)
     if operator in ("=", "!="):
         return "never" if operator == "=" else "always"
-    # No float lies between the constant and its neighbour, so the neighbour tells them apart.
+    # No float of this type lies between the constant and `nearest_float`, so the latter separates
+    # the same values.
     above = nearest > constant
     if operator in ("<", "<="):
         return Settled("<" if above else "<=", nearest)
@@ -122,7 +126,7 @@ def _bounds(kind: pa.DataType) -> tuple[int, int]:
 
 
 def compare(left: pa.Array, operator: CompareOperator, right: pa.Array) -> pa.Array:
-    """Two columns, row by row; null where one of them is null."""
+    """Compare two columns row by row; null where either is null."""
     if pa.types.is_integer(left.type) and pa.types.is_floating(right.type):
         return _integer_float(left, operator, right)
     if pa.types.is_floating(left.type) and pa.types.is_integer(right.type):
@@ -133,7 +137,7 @@ def compare(left: pa.Array, operator: CompareOperator, right: pa.Array) -> pa.Ar
 
 
 def compare_constant(left: pa.Array, operator: CompareOperator, constant: Any) -> pa.Array:
-    """A column against one value; null where either is null."""
+    """Compare a column with one value; null where either is null."""
     if constant is None:
         return pa.nulls(len(left), pa.bool_())
     settled = settle(left.type, operator, constant)
@@ -144,7 +148,7 @@ def compare_constant(left: pa.Array, operator: CompareOperator, constant: Any) -
 
 
 def turned(operator: CompareOperator) -> CompareOperator:
-    """The operator with its sides exchanged."""
+    """Return the operator for exchanged operands."""
     return _TURNED[operator]
 
 
@@ -154,7 +158,7 @@ def _outcome(column: pa.Array, outcome: Outcome) -> pa.Array:
 
 
 def _same_type(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Both as a type that holds all values of either."""
+    """Cast both columns to a type that holds all values of either."""
     if pa.types.is_floating(left.type):
         wide = pa.float64()
     elif pa.types.is_uint64(left.type) or pa.types.is_uint64(right.type):
@@ -165,7 +169,7 @@ def _same_type(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _integer_float(left: pa.Array, operator: CompareOperator, right: pa.Array) -> pa.Array:
-    """Integers against floats: exact, though 64-bit integers are not floats."""
+    """Compare integers with floats exactly, although not every 64-bit integer is a float."""
     if left.type.bit_width < 64:
         return _FUNCTIONS[operator](left.cast(pa.float64()), right.cast(pa.float64()))
     found = [

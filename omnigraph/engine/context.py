@@ -1,7 +1,7 @@
-"""What every operator of one execution needs: the snapshot, the schema, parameters, limits.
+"""State of one execution that every operator needs: snapshot, schema, parameters, limits.
 
-One context per execution; it is never shared between threads. Caches are shared and look after
-themselves.
+One context per execution; never share it between threads. The caches it refers to are shared and
+thread-safe.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from .rows import NULL, Ids
 
 @dataclass(slots=True, eq=False)
 class Measured:
-    """What an operator really did: rows that came out, milliseconds, runs."""
+    """Measurements of an operator: rows produced, milliseconds, runs."""
 
     rows: int = 0
     milliseconds: float = 0.0
@@ -35,13 +35,13 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """Rows of a table that a scan has read in full: later nobody needs to ask for them again."""
+    """Rows that a scan has read in full, so that they need not be fetched again."""
 
     ids: Ids
     table: pa.Table
 
     def covers(self, ids: Ids, names: Sequence[str]) -> bool:
-        """Whether all these columns of all these rows are in here."""
+        """Return whether all of these columns are available for all of these rows."""
         if any(name not in self.table.column_names for name in names):
             return False
         if ids is self.ids or (len(ids) == 1 and len(self.ids) == 1 and ids[0] == self.ids[0]):
@@ -51,7 +51,7 @@ class Known:
 
 @dataclass(slots=True, eq=False)
 class Context:
-    """One execution."""
+    """One execution of a query."""
 
     snapshot: Snapshot
     catalog: Catalog
@@ -66,14 +66,14 @@ class Context:
     _places: dict[str, tuple[str, str, int]] = field(default_factory=dict)
 
     def table(self, key: str) -> Table:
-        """The table of a key such as `node:Person`, at the version of the snapshot."""
+        """Return the table for a key such as `node:Person`, at the snapshot's version."""
         found = self._tables.get(key)
         if found is None:
             found = self._tables[key] = self.snapshot.table(key)
         return found
 
     def place(self, key: str) -> tuple[str, str, int]:
-        """What tells a version of a table from all others, of other roots too."""
+        """Return what identifies a table version uniquely across all roots."""
         found = self._places.get(key)
         if found is None:
             table = self.table(key)
@@ -82,19 +82,19 @@ class Context:
         return found
 
     def count(self, key: str) -> int:
-        """How many rows a table has, without asking it."""
+        """Return the row count of a table from the manifest, without opening the table."""
         return self.snapshot.tables[key].rows
 
     def declared(self, key: str) -> Node | Edge:
-        """The declaration behind a table key."""
+        """Return the declaration for a table key."""
         kind, _, name = key.partition(":")
         found = self.catalog.node(name) if kind == "node" else self.catalog.edge(name)
         if found is None:
-            raise InternalError(reason=f"the schema does not know {key}")
+            raise InternalError(reason=f"the schema has no type for table {key}")
         return found
 
     def constant(self, value: plan.Value) -> Any:
-        """The stored form of a constant or parameter."""
+        """Return the stored form of a constant or parameter."""
         if isinstance(value, plan.Constant):
             return value.value
         if isinstance(value, plan.Parameter):
@@ -102,7 +102,7 @@ class Context:
         raise InternalError(reason=f"{type(value).__name__} is not constant")
 
     def measure(self, operator: object, rows: int, began: float, note: str = "") -> None:
-        """Note what an operator did, when somebody wants to know."""
+        """Record the measurements of an operator if tracing is enabled."""
         if self.trace is None:
             return
         seen = self.trace.setdefault(id(operator), Measured())

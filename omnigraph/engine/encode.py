@@ -1,7 +1,7 @@
-"""Ids as row ids, for millions of them: which row of a node table an id names.
+"""Translation of whole id columns into row ids of a node table, for millions of ids.
 
-Owns the translation of whole columns. A hash only ever proposes a row: an id counts as found when
-every byte and the length agree, so a collision can cost time and never an answer.
+A hash only proposes a row: an id matches when its length and every byte agree, so a hash collision
+can cost time but must never change a result.
 """
 
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ import pyarrow as pa
 from .rows import NULL, Ids
 
 Words = npt.NDArray[np.uint64]
-_WIDEST = 64  # bytes; longer ids go through Arrow's hash table, which is slower per id
+_WIDEST = 64  # bytes; longer ids use Arrow's hash table, which is slower per id
 _ROUNDS = 12
-_BLOCK = 1 << 16  # ids at a time: what is computed between stays in the processor's cache
+_BLOCK = 1 << 16  # ids at a time: intermediate arrays stay in the processor's cache
 _ROW = np.uint64((1 << 48) - 1)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-# Which bytes of a word belong to an id that has this many bytes left.
+# Mask of the bytes of a word that belong to an id with this many bytes left.
 _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """Strings as words of eight bytes, zero behind the end, and their lengths."""
+    """Strings as words of eight bytes, zero-padded, and their lengths."""
 
     words: tuple[Words, ...]
     lengths: Words
@@ -44,14 +44,14 @@ class _Texts:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """One hash table: the place of at most one id in each slot, -1 for none."""
+    """A hash table with at most one id position per slot; -1 marks an empty slot."""
 
     slots: npt.NDArray[np.int32]
     shift: np.uint64
 
 
 class Encoder:
-    """From ids to row ids of one node table.
+    """Maps ids to row ids of one node table.
 
     >>> found = Encoder(pa.array(["ann", "bob"]), np.array([7, 3])).encode(pa.array(["bob", "x"]))
     >>> found.tolist()
@@ -66,13 +66,13 @@ class Encoder:
         self._by_words = False
         if len(ids) and longest <= _WIDEST and int(rows.max()) < 1 << 48:
             known = _texts(ids, self._width)
-            # All that is compared with an id lies together: one read far away instead of several.
+            # Length, row and words of an id are stored together: one distant memory read per probe.
             about = (known.lengths << np.uint64(48)) | rows.astype(np.uint64)
             self._records = np.column_stack([about, *known.words])
             self._by_words = self._fill(known.hashes())
 
     def _fill(self, hashes: Words) -> bool:
-        """Put every id into a slot; those that lose theirs to another go to the next table."""
+        """Place every id in a slot; ids displaced by another id go to the next hash table."""
         left = np.arange(len(hashes), dtype=np.int32)
         while len(left) and len(self._rounds) < _ROUNDS:
             bits = max(4, (4 * len(left)).bit_length())
@@ -85,7 +85,7 @@ class Encoder:
         return len(left) == 0
 
     def encode(self, column: pa.Array | pa.ChunkedArray) -> Ids:
-        """The row id of each id, -1 for one that is not there."""
+        """Return the row id of each id, -1 if it does not exist."""
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         parts = [self._chunk(one) for one in chunks]
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
@@ -120,9 +120,9 @@ class Encoder:
     def _verified(
         self, proposed: npt.NDArray[np.int32], asked: _Texts
     ) -> tuple[Ids, npt.NDArray[np.bool_]]:
-        """The row ids of proposed ids, and where the proposal is right.
+        """Return the rows of proposed positions, and a mask of correct proposals.
 
-        An empty slot proposes -1, the last id; whether that one agrees decides here as well.
+        An empty slot proposes -1, the last id; the comparison rejects it like any other mismatch.
         """
         known = np.take(self._records, proposed, axis=0, mode="wrap")
         about = known[:, 0]
@@ -142,7 +142,7 @@ class Encoder:
 
 
 def encoder_of(ids: Sequence[pa.Array] | pa.ChunkedArray, rows: Ids) -> Encoder:
-    """An encoder for a scanned column of ids."""
+    """Build an encoder for a scanned id column."""
     chunks = ids.chunks if isinstance(ids, pa.ChunkedArray) else list(ids)
     return Encoder(pa.concat_arrays(chunks) if chunks else pa.array([], pa.string()), rows)
 
@@ -166,10 +166,10 @@ def _offsets(texts: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _texts(texts: pa.Array, width: int) -> _Texts:
-    """Strings as `width` words; longer ones keep their length, so that they equal none."""
+    """Pack strings into `word_count` words; longer ones keep their length and thus never match."""
     offsets = _offsets(texts)
     lengths = np.diff(offsets)
-    # Eight bytes can be read from every place of the data when eight more follow it.
+    # Eight bytes of padding allow a full word to be read at every position of the data.
     first, last = int(offsets[0]), int(offsets[-1])
     data = np.zeros(last - first + 8, np.uint8)
     buffer = texts.buffers()[2]
@@ -189,7 +189,7 @@ def _texts(texts: pa.Array, width: int) -> _Texts:
 
 
 def _even_texts(windows: Words, length: int, width: int, count: int) -> _Texts:
-    """The same for strings of one length: their words lie at equal distances."""
+    """Pack strings of equal length: their words lie at a constant stride."""
     words = []
     for at in range(0, 8 * width, 8):
         if at < length:

@@ -1,6 +1,6 @@
-"""How many rows an operator is expected to give: from the sizes of tables, by rules of thumb.
+"""Estimated row counts of operators, from table sizes and rules of thumb.
 
-Only for people who read plans, and for choices that cannot change a result.
+Only for explained plans and for choices that cannot change a result.
 """
 
 from typing import Any
@@ -10,11 +10,11 @@ from omnigraph.lang.query import plan
 from .context import Context
 from .physical import Alone, FoldScan, Linked, Reach
 
-_EQUAL, _RANGE = 0.01, 0.3  # the share of rows that a test is expected to keep
+_EQUAL, _RANGE = 0.01, 0.3  # the fraction of rows that a predicate is expected to keep
 
 
 def estimate(context: Context, operator: Any, rows: float) -> float:
-    """The expected rows after an operator, for so many before it."""
+    """Return the expected output rows of an operator for this many input rows."""
     match operator:
         case plan.NodeScan():
             names = operator.implementers or (operator.type_name,)
@@ -32,7 +32,7 @@ def estimate(context: Context, operator: Any, rows: float) -> float:
             rows *= _share((operator.predicate,))
         case plan.AntiJoin() | Alone():
             rows *= 0.5
-    return rows  # a lookup by key finds one node, an `optional` loses nothing
+    return rows  # a key lookup finds one node; `optional` keeps every row
 
 
 def _size(context: Context, key: str) -> int:
@@ -41,7 +41,7 @@ def _size(context: Context, key: str) -> int:
 
 
 def _fan_out(context: Context, expand: plan.Expand) -> float:
-    """The mean number of neighbours, to the power of the hops."""
+    """Return the mean number of neighbours, to the power of the hops."""
     mean = 0.0
     for step in expand.steps:
         edge = context.catalog.edge(step.edge_type)
@@ -54,7 +54,7 @@ def _fan_out(context: Context, expand: plan.Expand) -> float:
 
 
 def _most(context: Context, expand: plan.Expand) -> float:
-    """How many nodes there are to reach at all."""
+    """Return the number of nodes that an expansion can reach at most."""
     return float(_size(context, f"node:{expand.target_type}"))
 
 

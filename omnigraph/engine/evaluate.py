@@ -1,7 +1,7 @@
-"""Values and predicates of a plan over Arrow columns: three-valued, by value, row by row.
+"""Evaluation of plan values and predicates over Arrow columns, with three-valued logic.
 
-Where columns come from is the caller's: rows of a query, or pending rows of a mutation. A predicate
-gives true, false or null (unknown); whoever filters keeps what is true.
+The caller supplies the columns: rows of a query, or pending rows of a mutation. A predicate yields
+true, false or null (unknown); filters keep only rows where it is true.
 """
 
 from functools import reduce
@@ -20,28 +20,28 @@ from .fetch import SYSTEM
 
 
 class Source(Protocol):
-    """Columns by variable and name, all of one length, and the values of parameters."""
+    """Columns by variable and name, all of the same length, and parameter values."""
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         ...
 
     def column(self, variable: str, name: str) -> pa.Array:
-        """One column of a variable."""
+        """Return one column of a variable."""
         ...
 
     def of_type(self, variable: str, type_name: str) -> pa.Array:
-        """Where a node is of this type."""
+        """Return a boolean column: whether the node is of this type."""
         ...
 
     def constant(self, value: plan.Value) -> Any:
-        """The value of a constant or parameter."""
+        """Return the value of a constant or parameter."""
         ...
 
 
 class TableSource:
-    """A table whose columns are those of one variable: pending rows, the result of one scan."""
+    """Columns of a single variable from one table: pending rows, or the result of a scan."""
 
     def __init__(self, table: pa.Table, params: Any) -> None:
         self.table = table
@@ -49,19 +49,19 @@ class TableSource:
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return int(self.table.num_rows)
 
     def column(self, variable: str, name: str) -> pa.Array:
-        """One column of the table."""
+        """Return one column of the table."""
         return self.table.column(name).combine_chunks()
 
     def of_type(self, variable: str, type_name: str) -> pa.Array:
-        """One table has one type, and whoever scans it has chosen it."""
-        raise InternalError(reason="a table does not know its type")
+        """Raise InternalError: a table holds a single type, already fixed by the caller."""
+        raise InternalError(reason="a single table cannot test the type of its rows")
 
     def constant(self, value: plan.Value) -> Any:
-        """The value of a constant or parameter."""
+        """Return the value of a constant or parameter."""
         return value.value if isinstance(value, plan.Constant) else self.params[_name(value)]
 
 
@@ -72,12 +72,12 @@ def _name(value: plan.Value) -> str:
 
 
 def is_constant(value: plan.Value) -> bool:
-    """Whether a value is the same in every row."""
+    """Return whether a value is the same in every row."""
     return isinstance(value, plan.Constant | plan.Parameter)
 
 
 def column(source: Source, value: plan.Value) -> pa.Array:
-    """A value in every row."""
+    """Return a plan value for every row."""
     match value:
         case plan.PropertyValue():
             return source.column(value.variable, value.name)
@@ -87,18 +87,18 @@ def column(source: Source, value: plan.Value) -> pa.Array:
             return source.column(value.variable, "id")
         case plan.Constant() | plan.Parameter():
             return repeat(source.constant(value), arrow_type(value.type), source.count)
-    raise InternalError(reason=f"{type(value).__name__} is no value of a row")
+    raise InternalError(reason=f"{type(value).__name__} cannot be evaluated per row")
 
 
 def repeat(value: Any, kind: pa.DataType, count: int) -> pa.Array:
-    """One value, `count` times."""
-    if value is None or count == 0:  # Arrow cannot repeat a list no times
+    """Return a column that holds one value `row_count` times."""
+    if value is None or count == 0:  # Arrow cannot repeat a list zero times
         return pa.nulls(count, kind)
     return pa.repeat(pa.scalar(value, kind), count)
 
 
 def mask(source: Source, predicate: plan.Predicate) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Where a predicate is true: neither false nor unknown."""
+    """Return where a predicate is true: neither false nor unknown."""
     found = truth(source, predicate)
     if found.null_count:
         found = found.fill_null(False)
@@ -107,7 +107,7 @@ def mask(source: Source, predicate: plan.Predicate) -> np.ndarray[Any, np.dtype[
 
 
 def truth(source: Source, predicate: plan.Predicate) -> pa.Array:  # noqa: PLR0911 - one each
-    """A predicate in every row: true, false, or null for unknown."""
+    """Return a predicate for every row: true, false, or null for unknown."""
     match predicate:
         case plan.Compare():
             return _compare(source, predicate)
@@ -141,14 +141,14 @@ def _compare(source: Source, test: plan.Compare) -> pa.Array:
 
 
 def is_member(operand: pa.Array, items: Any) -> pa.Array:
-    """Where a value is one of some constants; unknown where it is null."""
+    """Return where a value is one of the constants; null where the value is null."""
     if items is None:
         return pa.nulls(len(operand), pa.bool_())
     settled = [settle(operand.type, "=", one) for one in items]
     held = [one.constant for one in settled if not isinstance(one, str)]
     found = pc.is_in(operand, value_set=pa.array(held, operand.type))
     if pa.types.is_floating(operand.type) and 0 in held:
-        found = pc.or_(found, pc.equal(operand, 0.0).fill_null(False))  # 0.0 and -0.0 are equal
+        found = pc.or_(found, pc.equal(operand, 0.0).fill_null(False))  # 0.0 equals -0.0
     return found if operand.null_count == 0 else pc.if_else(operand.is_valid(), found, None)
 
 
@@ -166,7 +166,7 @@ def _text_test(source: Source, test: plan.TextTest) -> pa.Array:
 
 
 def _text_by_row(source: Source, test: plan.TextTest) -> pa.Array:
-    """Text tests whose right side differs from row to row."""
+    """Evaluate a text test whose right side differs from row to row."""
     prefix = test.operator == "starts_with"
     pairs = zip(
         column(source, test.left).to_pylist(), column(source, test.right).to_pylist(), strict=True

@@ -1,7 +1,8 @@
 """Expansion: from a bound variable along edges to new nodes.
 
-Owns what a traversal means: a set per input row, shortest distances within bounds, loops, and one
-row per edge when the edge has a name. How neighbours are found is the affair of `adjacency`.
+Owns the semantics of a traversal: a set of targets per input row, shortest distances within hop
+bounds, self-loops, and one row per edge if the edge is named. Finding neighbours is left to
+`adjacency`.
 """
 
 from collections.abc import Sequence
@@ -17,15 +18,15 @@ from .neighbours import adjacency
 from .rows import NULL, Binding, Ids, Mask, Rows
 from .scan import row_ids
 
-_DENSE = 16  # a table of all row ids up to so many times the pairs is quicker than sorting
-_MOST = 2  # beyond half of all nodes, all are tested at once
-_WHOLE = 4  # a walk along one edge in so many sees most of them
-_FEW = 4  # starts that are walked from one by one
-_PAIR = 40  # bytes at most for a pair while it is made: positions, places, neighbours
+_DENSE = 16  # a mask over all row ids beats sorting if the range is at most this many times larger
+_MOST = 2  # if the pairs exceed this fraction (1/2) of the target nodes, filter all nodes at once
+_WHOLE = 4  # restrict whole lists if a walk follows at least this fraction (1/4) of the edges
+_FEW = 4  # up to this many starts are walked one by one
+_PAIR = 40  # peak bytes per pair while it is built: positions, list positions, neighbours
 
 
 def expand(context: Context, rows: Rows, op: plan.Expand) -> Rows:
-    """The rows, each with every node that it reaches; `target_filters` thin what is emitted."""
+    """Join each row with every node it reaches that passes `target_filters`."""
     source = rows[op.source]
     start = sources_of(context, source, op)
     if op.edge_variable is not None:
@@ -39,7 +40,7 @@ def expand(context: Context, rows: Rows, op: plan.Expand) -> Rows:
 
 
 def sources_of(context: Context, source: Binding, op: plan.Expand) -> Ids:
-    """The row ids that edges start from; null where the variable is of another type."""
+    """Return the row ids that edges start from; null where the variable has another type."""
     edge = context.catalog.edge(op.steps[0].edge_type)
     if edge is None:
         return np.full(len(source.ids), NULL, np.int64)
@@ -52,12 +53,12 @@ def sources_of(context: Context, source: Binding, op: plan.Expand) -> Ids:
 def reached(
     context: Context, start: Ids, op: plan.Expand, *, filtered: bool = False
 ) -> tuple[Ids, Ids]:
-    """(positions into `start`, nodes): the set that each start reaches within the bounds.
+    """Return (positions into `start_ids`, nodes): the set reached from each start within bounds.
 
-    With `filtered`, only nodes that pass the filters of the expansion.
+    With `apply_filters`, only nodes that pass the target filters of the expansion.
     """
     tested = filtered and bool(op.target_filters) and op.target is not None
-    ways = [adjacency(context, one.edge_type, one.direction, len(start)) for one in op.steps]
+    ways = [adjacency(context, step.edge_type, step.direction, len(start)) for step in op.steps]
     if op.max_hops == 1 or not _chains(context, op):
         if op.min_hops > 1:
             return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -81,13 +82,13 @@ def reached(
 
 
 def _chains(context: Context, op: plan.Expand) -> bool:
-    """Whether a second step can follow a first: only within one node type."""
+    """Return whether a second hop can follow the first: only within one node type."""
     edge = context.catalog.edge(op.steps[0].edge_type)
     return edge is not None and edge.source == edge.target
 
 
 def _passes(context: Context, op: plan.Expand) -> Mask:
-    """Which nodes of the target type pass the filters, by row id; false at the end."""
+    """Return a mask by row id of target nodes that pass the filters; its last entry is False."""
     rows = row_ids(context, f"node:{op.target_type}", op.target_filters)
     found = np.zeros(int(rows.max()) + 2 if len(rows) else 1, np.bool_)
     found[rows] = True
@@ -95,7 +96,7 @@ def _passes(context: Context, op: plan.Expand) -> Mask:
 
 
 def _thin(context: Context, way: Adjacency, passes: Mask, many: int) -> Adjacency:
-    """Lists of what passes, when a walk sees most edges: the next one often asks for the same."""
+    """Restrict the lists to accepted nodes if a walk follows most edges; cached for later walks."""
     if not isinstance(way, OneWay) or many * _WHOLE < len(way.lists.values):
         return way
     made: list[tuple[OneWay, Mask, OneWay]] = context.ways.setdefault("thinned", [])
@@ -115,7 +116,7 @@ def _step(
     many: int | None = None,
     passes: Mask | None = None,
 ) -> tuple[Ids, Ids]:
-    """The set of neighbours of each row, over all ways."""
+    """Return the set of neighbours of each source over all adjacencies."""
     if many is None:
         many = sum(int(one.degrees(rows).sum()) for one in ways)
     context.meter.charge(many * _PAIR)
@@ -130,9 +131,9 @@ def _step(
 def _walk(
     context: Context, ways: Sequence[Adjacency], starts: Ids, low: int, high: int
 ) -> tuple[Ids, Ids]:
-    """Breadth-first from every start at once: nodes whose shortest distance lies in the bounds.
+    """Walk from all starts at once; return the nodes whose shortest distance is within bounds.
 
-    A node with a loop that was reached one step too early is emitted by walking the loop.
+    A node with a self-loop that was reached one hop before `min_hops` is emitted through its loop.
     """
     owners = np.arange(len(starts), dtype=np.int64)
     known = starts >= 0
@@ -160,8 +161,8 @@ def _walk(
 def _walk_few(
     context: Context, ways: Sequence[Adjacency], starts: Ids, low: int, high: int
 ) -> tuple[Ids, Ids]:
-    """The same from one start after the other, with a mark for each node that was seen."""
-    found = [_walk_one(context, ways, int(one), low, high) for one in starts]
+    """Walk from one start after another, with a mask of the nodes seen so far."""
+    found = [_walk_one(context, ways, int(start), low, high) for start in starts]
     owners = np.repeat(np.arange(len(found), dtype=np.int64), [len(one) for one in found])
     return owners, np.concatenate([np.empty(0, np.int64), *found])
 
@@ -191,7 +192,7 @@ def _walk_one(context: Context, ways: Sequence[Adjacency], start: int, low: int,
 
 
 def _unseen(near: Array, seen: Mask) -> Ids:
-    """The distinct nodes among these that were not seen yet, sorted."""
+    """Return the distinct neighbours that were not seen yet, sorted."""
     if len(near) * _DENSE > len(seen):
         marked = np.zeros(len(seen), np.bool_)
         marked[near] = True
@@ -201,7 +202,7 @@ def _unseen(near: Array, seen: Mask) -> Ids:
 
 
 def _size(ways: Sequence[Adjacency]) -> int:
-    """A bound for all row ids that can be met; 0 when it is not known."""
+    """Return an upper bound of all reachable row ids; 0 if unknown."""
     return max(one.size for one in ways) if all(one.size for one in ways) else 0
 
 
@@ -213,7 +214,7 @@ def _loops(ways: Sequence[Adjacency], nodes: Ids) -> Ids:
 
 
 def _without(pairs: tuple[Ids, Ids], known: tuple[Ids, Ids]) -> tuple[Ids, Ids]:
-    """The pairs that are not known; both are sorted."""
+    """Return the new pairs that are not among the known pairs; both inputs are sorted."""
     mine, theirs = _keys(*pairs), _keys(*known)
     place = np.searchsorted(theirs, mine)
     place[place == len(theirs)] = 0
@@ -232,7 +233,7 @@ def _keys(owners: Ids, nodes: Ids) -> Ids:
 
 
 def _spread(context: Context, owners: Ids, nodes: Ids, places: Ids, count: int) -> tuple[Ids, Ids]:
-    """What distinct starts reach, for every position that has this start."""
+    """Repeat the nodes reached from each distinct start for every position with this start."""
     from .adjacency import Lists
 
     order = np.lexsort((nodes, owners))
@@ -244,7 +245,7 @@ def _spread(context: Context, owners: Ids, nodes: Ids, places: Ids, count: int) 
 
 
 def _expand_edges(context: Context, rows: Rows, op: plan.Expand, start: Ids) -> Rows:
-    """One row per edge; an alternation puts the edges of its types together."""
+    """Return one row per edge; an alternation concatenates the edges of its types."""
     parts = []
     for step in op.steps:
         way = adjacency(context, step.edge_type, step.direction, len(start), edges=True)
@@ -253,7 +254,7 @@ def _expand_edges(context: Context, rows: Rows, op: plan.Expand, start: Ids) -> 
     positions = np.concatenate([one[0] for one in parts])
     targets = np.concatenate([one[1] for one in parts])
     edges = np.concatenate([one[2] for one in parts])
-    types = tuple(f"edge:{one.edge_type}" for one in op.steps)
+    types = tuple(f"edge:{step.edge_type}" for step in op.steps)
     kinds = np.repeat(np.arange(len(parts), dtype=np.int16), [len(one[0]) for one in parts])
     added = {str(op.edge_variable): Binding(types, edges, kinds if len(types) > 1 else None)}
     if op.target is not None:
@@ -263,12 +264,12 @@ def _expand_edges(context: Context, rows: Rows, op: plan.Expand, start: Ids) -> 
 
 
 def nodes_of(op: plan.Expand, targets: Ids) -> Binding:
-    """The nodes that an expansion emits, as a variable."""
+    """Return the nodes emitted by an expansion as a variable binding."""
     return Binding((f"node:{op.target_type}",), targets)
 
 
 def _thinned(context: Context, op: plan.Expand, positions: Ids, targets: Ids) -> tuple[Ids, Ids]:
-    """The pairs whose node passes the filters, each node being tested once."""
+    """Return the pairs whose target passes the filters; each node is tested once."""
     if len(targets) == 0:
         return positions, targets
     size = int(targets.max()) + 1

@@ -1,7 +1,7 @@
-"""How a query runs: its operators with estimated rows, and with real rows and times.
+"""Explained plans: operators with estimated rows, and with measured rows and times.
 
-Estimates come from the row counts of tables alone and promise nothing. With `analyze` the query is
-run, and its operators are measured.
+Estimates come from table row counts alone and promise nothing. With `analyze` the query is run and
+its operators are measured.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,13 +27,13 @@ from .physical import Alone, FoldScan, Forget, KeyScan, Linked, Reach, Weigh
 from .run import bind, execute, start
 from .scan import asked_words, split
 
-_WALKS = {Alone: "without any", Reach: "each once", Weigh: "count only"}
+_WALKS = {Alone: "no match", Reach: "distinct targets", Weigh: "count only"}
 _NEAR = {"out": ("src",), "in": ("dst",), "both": ("src", "dst")}
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One operator: what it does, how many rows are expected, what was measured."""
+    """One step of a plan: its description, estimated rows, and measurements if it was run."""
 
     depth: int
     text: str
@@ -41,7 +41,7 @@ class Line:
     measured: Measured | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The members a client reads; without `analyze`, no measurements."""
+        """Return the members of the JSON form; measurements only with `analyze`."""
         found: dict[str, Any] = {"depth": self.depth, "operator": self.text}
         found["estimated_rows"] = self.estimated
         if self.measured is not None:
@@ -60,7 +60,7 @@ class Explained:
     milliseconds: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The members a client reads."""
+        """Return the members of the JSON form."""
         found: dict[str, Any] = {"query_name": self.name}
         found["plan"] = [one.to_json() for one in self.lines]
         if self.rows is not None and self.milliseconds is not None:
@@ -69,8 +69,8 @@ class Explained:
         return found
 
     def __str__(self) -> str:
-        """The plan as a table of text."""
-        head = ["operator", "expected rows"]
+        """Return the plan as a text table."""
+        head = ["operator", "estimated rows"]
         head += ["rows", "ms"] if self.rows is not None else []
         cells = [head, *(_cells(one, self.rows is not None) for one in self.lines)]
         widths = [max(len(row[at]) for row in cells) for at in range(len(head))]
@@ -86,7 +86,7 @@ def explain(
     limits: Limits | None = None,
     mode: Mode = "python",
 ) -> Explained:
-    """The plan of a read; with `analyze` it is run. Parameters are needed for that only."""
+    """Return the plan of a read; with `analyze`, run it. Only `analyze` needs parameters."""
     bound = bind(query, params, mode) if analyze else {}
     what, context = start(snapshot, query, bound, limits)
     if not analyze:
@@ -116,7 +116,7 @@ def _lines(context: Context, what: plan.ReadPlan) -> Iterator[Line]:
 def _flat(operators: Sequence[Any], depth: int) -> Iterator[tuple[int, Any]]:
     for one in operators:
         if isinstance(one, Forget):
-            continue  # it changes no row
+            continue  # changes no rows
         yield depth, one
         if isinstance(one, plan.AntiJoin | plan.LeftJoin):
             yield from _flat(one.inner, depth + 1)
@@ -131,25 +131,25 @@ def _text(operator: Any) -> str:
             word = "unlinked" if operator.negated else "linked"
             return f"{word} ${operator.right}: {operator_text(operator.walk)}"
         case FoldScan():
-            return f"equal ones together: {operator_text(operator.scan)}"
+            return f"grouped by value: {operator_text(operator.scan)}"
         case Alone() | Reach() | Weigh():
             return f"{_WALKS[type(operator)]}: {operator_text(operator.walk)}"
     return operator_text(operator)
 
 
 def _index_text(context: Context, operator: Any) -> str:
-    """Which indexes find the rows of a scan or of a walk from a few rows, as far as is known."""
+    """Return which indexes serve a scan or a walk from a few rows, as far as is known."""
     try:
         names = dict.fromkeys(_words(context, operator))
         asked = list(_asked(context, operator)) if not names else []
-    except KeyError:  # a parameter without a value: it is not run
+    except KeyError:  # a parameter without a value: the plan is explained without being run
         return ""
     names |= {name: None for table, where in asked for name in used_by(table, where)}
     return f" (index {', '.join(names)})" if names else ""
 
 
 def _words(context: Context, operator: Any) -> Iterator[str]:
-    """The full-text indexes that propose the rows of a scan."""
+    """Return the full-text indexes that propose the rows of a scan."""
     if not isinstance(operator, plan.NodeScan):
         return
     for name in operator.implementers or (operator.type_name,):
@@ -162,7 +162,7 @@ def _asked(context: Context, operator: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(operator, KeyScan):
         yield context.table(f"node:{operator.scan.type_name}"), pc.field("id") == "any"
     if isinstance(operator, FoldScan):
-        operator = operator.scan  # unless the values are in memory, as for any scan
+        operator = operator.scan  # unless the values are in memory, as with any scan
     if isinstance(operator, plan.NodeScan):
         for name in operator.implementers or (operator.type_name,):
             pushed, _ = split(context, f"node:{name}", operator.filters)
@@ -189,7 +189,7 @@ def _tail(context: Context, what: plan.ReadPlan) -> Iterator[str]:
 
 
 def _ranking_text(context: Context, what: plan.ReadPlan) -> str:
-    """Which index proposes the nearest nodes of a scan."""
+    """Return which index proposes the nearest nodes of a scan."""
     ranking = what.ranking
     if not isinstance(ranking, plan.Nearest) or what.aggregated or what.distinct:
         return ""

@@ -1,7 +1,7 @@
-"""Properties of rows: the one place where row ids become values.
+"""Fetching properties: the only module that turns row ids into values.
 
-A variable may be null, may be of several types, and may stand in many rows with the same id; what
-comes back is always aligned with the rows. Each column is read once per set of rows.
+A variable may be null, may have several types, and may repeat the same id in many rows; fetched
+columns are always aligned with the rows. Each column is read once per set of rows.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ SYSTEM = {"id": "id", "from": "src", "to": "dst"}
 
 
 def needs(*pieces: plan.Value | plan.Predicate | plan.Ranking | None) -> set[Column]:
-    """The columns that values, predicates and rankings read.
+    """Return the columns that values, predicates and rankings read.
 
     >>> from omnigraph.values import PropertyType, ScalarType
     >>> age = plan.PropertyValue("p", "age", PropertyType(ScalarType.I32))
@@ -55,7 +55,7 @@ def _needs(piece: plan.Value | plan.Predicate | plan.Ranking | None) -> set[Colu
 
 @dataclass(slots=True, eq=False)
 class RowSource:
-    """The columns of some rows, read when they are first asked for."""
+    """The columns of some rows, read on first use."""
 
     context: Context
     rows: Rows
@@ -63,11 +63,11 @@ class RowSource:
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return self.rows.count
 
     def prefetch(self, columns: Iterable[Column]) -> "RowSource":
-        """Read these columns, those of one variable together."""
+        """Read these columns, one request per variable."""
         wanted: dict[str, list[str]] = {}
         for variable, name in sorted(columns):
             if (variable, name) not in self._held:
@@ -79,22 +79,22 @@ class RowSource:
         return self
 
     def column(self, variable: str, name: str) -> pa.Array:
-        """One column of a variable, aligned with the rows."""
+        """Return one column of a variable, aligned with the rows."""
         if (variable, name) not in self._held:
             self.prefetch([(variable, name)])
         return self._held[variable, name]
 
     def of_type(self, variable: str, type_name: str) -> pa.Array:
-        """Where a node is of this type."""
+        """Return a boolean column: whether the node is of this type."""
         return pa.array(self.rows[variable].of_type(f"node:{type_name}"))
 
     def constant(self, value: plan.Value) -> Any:
-        """The value of a constant or parameter."""
+        """Return the value of a constant or parameter."""
         return self.context.constant(value)
 
 
 def fetch(context: Context, binding: Binding, names: Sequence[str]) -> list[pa.Array]:
-    """Columns of a variable, aligned with its rows; null where it is null."""
+    """Return columns of a variable, aligned with its rows; null where the variable is null."""
     context.meter.charge(len(binding.ids) * 16 * len(names))
     try:
         if len(binding.types) == 1:
@@ -117,7 +117,7 @@ def _of_table(context: Context, key: str, ids: Ids, names: Sequence[str]) -> lis
 
 
 def _of_tables(context: Context, binding: Binding, names: Sequence[str]) -> list[pa.Array]:
-    """Rows of several tables: each table gives its part, then all are put in place."""
+    """Fetch rows of several tables table by table, then restore the original row order."""
     kinds = binding.kinds if binding.kinds is not None else np.zeros(len(binding.ids), np.int16)
     kinds = np.where(binding.ids == NULL, -1, kinds)
     parts: list[list[pa.Array]] = []
@@ -136,7 +136,7 @@ def _of_tables(context: Context, binding: Binding, names: Sequence[str]) -> list
 
 
 def _nothing(context: Context, binding: Binding, names: Sequence[str]) -> list[pa.Array]:
-    if not binding.types:  # of an interface that nobody implements
+    if not binding.types:  # an interface without implementing types
         return [pa.nulls(len(binding.ids)) for _ in names]
     schema = context.table(binding.types[0]).schema
     return [pa.nulls(len(binding.ids), schema.field(name).type) for name in names]

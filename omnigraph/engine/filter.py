@@ -1,6 +1,6 @@
-"""Keeping the rows for which predicates are true.
+"""Filters: keep the rows for which predicates are true.
 
-A predicate on one variable is decided once per entity, however many rows it stands in.
+A predicate on a single variable is evaluated once per entity, however many rows contain it.
 """
 
 from collections.abc import Iterable
@@ -17,11 +17,11 @@ from .fetch import RowSource, needs
 from .rows import NULL, Binding, Mask, Rows
 
 _FEW = 1_000
-_CHUNK = 1 << 20  # rows whose columns are in memory together
+_CHUNK = 1 << 20  # rows whose columns are in memory at the same time
 
 
 def keep(context: Context, rows: Rows, predicates: Iterable[plan.Predicate]) -> Rows:
-    """The rows for which all predicates are true."""
+    """Return the rows for which all predicates are true."""
     for predicate in predicates:
         if rows.count:
             rows = rows.filter(passing(context, rows, predicate))
@@ -29,7 +29,7 @@ def keep(context: Context, rows: Rows, predicates: Iterable[plan.Predicate]) -> 
 
 
 def passing(context: Context, rows: Rows, predicate: plan.Predicate) -> Mask:
-    """Where a predicate is true."""
+    """Return a mask of the rows for which a predicate is true."""
     names = variables_of(predicate)
     if len(names) == 1 and rows.count > _FEW:
         return _by_entity(context, rows[next(iter(names))], predicate, next(iter(names)))
@@ -51,7 +51,7 @@ def _by_entity(context: Context, binding: Binding, predicate: plan.Predicate, na
         return _by_typed_entity(context, binding, predicate, name)
     each = np.append(distinct(binding.ids), NULL)
     decided = _evaluate(context, Rows.of({name: Binding(binding.types, each)}), predicate)
-    # By row id; the last place is that of null.
+    # Indexed by row id; the last entry is reached through index -1, which is null.
     found: Mask = np.zeros(int(each.max()) + 2, np.bool_)
     found[each] = decided
     return found[binding.ids]

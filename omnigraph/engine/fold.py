@@ -1,7 +1,7 @@
-"""A scan of which only repeating values matter: one weighted row per combination of values.
+"""Distinct-value scan: one weighted row per combination of values instead of one row per node.
 
-Owns the folding of columns that are in memory as codes. A row that comes out stands for all nodes
-that have its values; which of them it is must not matter to anybody.
+Owns the grouping of columns that are in memory as codes. A row stands for all nodes with its
+values; a plan may use this scan only if it never matters which of these nodes the row names.
 """
 
 from collections.abc import Sequence
@@ -17,24 +17,24 @@ from .physical import FoldScan
 from .rows import Binding, Ids, Rows
 from .scan import SCANNED, node_scan
 
-_WORTH = 8  # nodes per combination, at least
+_WORTH = 8  # minimum nodes per combination
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Folded:
-    """One node of each combination of values, and how many nodes have it."""
+    """One sample node per combination of values, and how many nodes share the combination."""
 
     rows: Ids
     counts: Ids
 
     @property
     def nbytes(self) -> int:
-        """Bytes of both arrays."""
+        """Total bytes of both arrays."""
         return self.rows.nbytes + self.counts.nbytes
 
 
 def fold_scan(context: Context, rows: Rows, op: FoldScan) -> Rows:
-    """The nodes of a scan, those with equal values together; singly when that is not worth it."""
+    """Scan the nodes grouped by equal values; one row per node if grouping is not worthwhile."""
     folded = _folded(context, op) if rows.count == 1 and not rows.bindings else None
     if folded is None:
         return node_scan(context, rows, op.scan)

@@ -1,6 +1,6 @@
-"""Reciprocal rank fusion: two rankings of one variable become one.
+"""Reciprocal rank fusion: combine two rankings of one variable.
 
-Entities are ranked, not rows: an entity that stands in many rows has one rank in each arm.
+Entities are ranked, not rows: an entity in many rows has a single rank in each arm.
 """
 
 import numpy as np
@@ -16,13 +16,13 @@ from .search import Scores, best_first, entity_scores
 
 
 def fused(context: Context, rows: Rows, fuse: plan.Fuse) -> Scores:
-    """The score of every row: the sum of 1 / (k + rank + 1) over the arms that hold its entity."""
+    """Return the score of every row: the sum of 1 / (k + rank + 1) over the arms that rank it."""
     codes, _, scores = _ranks(context, rows, fuse)
     return scores[codes] if len(codes) else np.empty(0)
 
 
 def arm_ranks(context: Context, rows: Rows, fuse: plan.Fuse) -> list[Ids]:
-    """The rank of each row's entity in both arms; entities that an arm leaves out come last."""
+    """Return the rank of each row's entity in both arms; unranked entities come last."""
     codes, ranks, _ = _ranks(context, rows, fuse)
     return [one[codes] for one in ranks]
 
@@ -41,7 +41,7 @@ def _ranks(context: Context, rows: Rows, fuse: plan.Fuse) -> tuple[Ids, list[Ids
 
 
 def _k(context: Context, fuse: plan.Fuse) -> int:
-    """The constant of the fusion; one from a parameter may be anything."""
+    """Return the fusion constant; a parameter may hold an invalid one."""
     found: int | None = context.constant(fuse.k)
     if found is None or found < 1:
         name = fuse.k.name if isinstance(fuse.k, plan.Parameter) else None
@@ -50,7 +50,7 @@ def _k(context: Context, fuse: plan.Fuse) -> int:
 
 
 def _arm(context: Context, each: Binding, arm: plan.Bm25 | plan.Nearest) -> Ids:
-    """The rank of each entity in one arm, from 0; ties by id; the number of all when left out."""
+    """Return the rank of each entity in one arm, from 0; ties by id; unranked: the entity count."""
     scores = best_first(arm, entity_scores(context, each, arm))
     inside = np.flatnonzero(~np.isnan(scores))
     rows = Rows.of({"_": each.take(inside)})

@@ -1,8 +1,8 @@
-"""Grouping: rows with equal keys become one row, aggregates are computed per group.
+"""Grouping: rows with equal keys become one row, and aggregates are computed per group.
 
-Keys are compared by value and null is a group. Without keys there is exactly one group, even of no
-rows. How rows are weighted and ordered never changes a sum: integers are added exactly, floats with
-one rounding.
+Keys are compared by value, and null forms a group. Without keys there is exactly one group, even
+for zero rows. Row weights and row order never change a sum: integers are added exactly, floats
+with a single rounding.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from .values import Values, count_distinct, entities_of, values_of
 
 
 def grouped(context: Context, rows: Rows, what: plan.ReadPlan, most: int | None) -> pa.Table:
-    """The groups of rows as result columns, in order; with `most`, the first so many."""
+    """Return the groups as result columns, in order; with `row_limit`, only the first groups."""
     keys = [one for one in what.columns if not isinstance(one.value, plan.Aggregate)]
     if _collects(what):
         rows = rows.take(arrange(context, rows.count, default_keys(context, rows, what.variables)))
@@ -39,12 +39,12 @@ def grouped(context: Context, rows: Rows, what: plan.ReadPlan, most: int | None)
         for column, field in zip(what.columns, schema, strict=True)
     ]
     found = pa.table(arrays, schema=schema)
-    # One group is in order as it is: most questions that only count end here.
+    # A single group needs no ordering; most counting queries end here.
     return found if groups.count == len(order) == 1 else found.take(pa.array(order))
 
 
 def key_codes(context: Context, rows: Rows, keys: Sequence[plan.Value]) -> tuple[Codes, Ids]:
-    """A number for each row's combination of keys, and a row of each."""
+    """Return a group number per row, and one row of each group."""
     codes = np.zeros(rows.count, np.int64)
     if not keys:
         return codes, codes[:1]
@@ -72,7 +72,7 @@ def _collects(what: plan.ReadPlan) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Grouped:
-    """Rows with the number of their group; `first` is a row of each."""
+    """Rows with their group numbers; `first_rows` holds one row of each group."""
 
     context: Context
     rows: Rows
@@ -81,14 +81,14 @@ class _Grouped:
     made: dict[plan.Value, pa.Array]
 
     def spelled(self, column: plan.Column) -> pa.Array:
-        """A result column: one value per group."""
+        """Return a result column: one value per group."""
         if isinstance(column.value, plan.Entity):
             rows = self.rows.take(self.first)
             return entities(RowSource(self.context, rows), column.value)
         return self.value(column.value)
 
     def value(self, value: plan.Value) -> pa.Array:
-        """A key or an aggregate, per group; an entity by its id."""
+        """Return a key or an aggregate, one value per group; an entity as its id."""
         found = self.made.get(value)
         if found is None:
             found = self.made[value] = self._make(value)
@@ -110,7 +110,7 @@ class _Grouped:
         return values_of(self.context, self.rows, value.argument)
 
     def order(self, what: plan.ReadPlan, keys: list[plan.Value], most: int | None) -> Ids:
-        """The numbers of the groups in order."""
+        """Return the group numbers in result order."""
         if self.groups.count < 2:
             return np.arange(self.groups.count)[:most]
         if not what.order:
@@ -128,7 +128,7 @@ class _Grouped:
         return key
 
     def _by_type(self, entity: plan.Entity) -> Key:
-        """Nodes of several types may share an id: then their types decide."""
+        """Break ties by type: nodes of several types may share an id."""
         kinds = self.rows[entity.variable].kinds
 
         def key(positions: Ids, _: int | None) -> Numbers:
@@ -139,7 +139,7 @@ class _Grouped:
         return key
 
     def _by_appearance(self, variables: Sequence[str]) -> Ids:
-        """Groups in the order of their first rows, rows being in the default order."""
+        """Return the groups in the order of their first rows under the default row order."""
         left = np.arange(self.rows.count)
         codes = self.groups.codes
         firsts: list[Codes] = []
@@ -152,20 +152,20 @@ class _Grouped:
             np.minimum.at(lowest, codes, place)
             firsts.append(lowest)
             kept = place == lowest[codes]
-            # Also when one row of each group is left: two groups may still be equal so far.
+            # Continue even if each group has one row left: two groups may still be tied so far.
             left, codes = left[kept], codes[kept]
         return np.asarray(np.lexsort(firsts[::-1]), np.int64)
 
 
 def _counted_entities(value: plan.Aggregate) -> str | None:
-    """The variable whose distinct entities are counted."""
+    """Return the variable whose distinct entities are counted, if any."""
     if value.distinct and value.function == "count" and isinstance(value.argument, plan.Entity):
         return value.argument.variable
     return None
 
 
 def distinct(table: pa.Table) -> Ids:
-    """The first position of each distinct row, in order."""
+    """Return the first position of each distinct row, in order."""
     codes = np.zeros(table.num_rows, np.int64)
     for column in table.columns:
         codes, _ = dense(paired(codes, value_codes(column.combine_chunks())))

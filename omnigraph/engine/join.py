@@ -1,7 +1,7 @@
-"""Joins with a nested list of operators: `not { }` and `optional { }`; and the closing of cycles.
+"""Joins with a nested list of operators (`not { }`, `optional { }`), and closing of cycles.
 
-The inner operators run once per distinct combination of the outer variables they need, each tagged
-with its number; the rows are then matched by that number.
+The inner operators run once per distinct combination of the outer variables they need. Each
+combination carries a number, by which the inner rows are matched to the outer rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,11 +15,11 @@ from .context import Context
 from .rows import NULL, Binding, Ids, Mask, Rows
 
 Run = Callable[[Context, Rows, Sequence[plan.Operator]], Rows]
-_AT = "#at"  # the number of an outer combination, carried through the inner operators
+_AT = "#at"  # variable that carries the combination number through the inner operators
 
 
 def close(context: Context, rows: Rows, op: plan.Close) -> Rows:
-    """The rows whose two variables are the same entity; null is not even itself."""
+    """Return the rows whose two variables are the same entity; null never equals null."""
     left, right = rows[op.left], rows[op.right]
     same: Mask = (left.ids == right.ids) & (left.ids != NULL)
     if left.kinds is not None or right.kinds is not None or left.types != right.types:
@@ -32,7 +32,7 @@ def close(context: Context, rows: Rows, op: plan.Close) -> Rows:
 
 
 def anti_join(context: Context, rows: Rows, op: plan.AntiJoin, run: Run) -> Rows:
-    """The rows from which the inner operators give nothing."""
+    """Return the rows for which the inner operators produce nothing."""
     if rows.count == 0:
         return rows
     codes, found = _inner(context, rows, op.outer, op.inner, run)
@@ -42,7 +42,7 @@ def anti_join(context: Context, rows: Rows, op: plan.AntiJoin, run: Run) -> Rows
 
 
 def left_join(context: Context, rows: Rows, op: plan.LeftJoin, run: Run) -> Rows:
-    """The rows with all that the inner operators give, or with nulls."""
+    """Return the rows joined with all inner results, or with nulls if there are none."""
     codes, found = _inner(context, rows, op.outer, op.inner, run)
     order = np.argsort(found[_AT].ids, kind="stable")
     found = found.take(order)
@@ -66,7 +66,7 @@ def _inner(
     inner: tuple[plan.Operator, ...],
     run: Run,
 ) -> tuple[Codes, Rows]:
-    """The number of each row's combination, and what the inner operators give for them."""
+    """Return the combination number of each row, and the inner rows of all combinations."""
     codes, first = combination_codes(rows, outer)
     each = Rows(rows.count, {name: rows[name] for name in outer}).take(first)
     tagged = each.with_binding(_AT, Binding((), np.arange(len(first))))
@@ -74,7 +74,7 @@ def _inner(
 
 
 def _or_null(binding: Binding, positions: Ids) -> Binding:
-    """A variable by position, null where the position is."""
+    """Take a variable by position; null where the position is negative."""
     missing = positions < 0
     if len(binding.ids) == 0:
         kinds = np.zeros(len(positions), np.int16) if binding.kinds is not None else None

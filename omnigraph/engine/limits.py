@@ -1,8 +1,8 @@
-"""What one query may use: time, memory, and a place among the heavy ones.
+"""Resource limits of one query: time, memory, and admission of heavy queries.
 
-Owns the limits, the meter of a running query and the process-wide gate. Operators ask between
-chunks and before they make something large, so that a query that is too much ends in a typed error
-and the handle stays usable.
+Owns the limits, the meter of a running query and the process-wide gate. Operators check between
+chunks and before large allocations, so an excessive query ends in a typed error and the handle
+stays usable.
 """
 
 import os
@@ -14,22 +14,22 @@ from omnigraph.errors import ConfigError, QueryTimeout, ResourceLimitExceeded
 
 _DEFAULT_MEMORY = 4 << 30
 _HEAVY = 8 << 20  # bytes after which a query counts as heavy
-_WAIT = 0.05  # seconds between two looks at the clock (and at Ctrl-C) while waiting
+_WAIT = 0.05  # seconds between checks of the timeout (and of Ctrl-C) while waiting
 
-# Threads beyond the cores only push each other out of the caches.
+# More threads than cores only evict each other from the processor caches.
 _gate = threading.BoundedSemaphore(os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds and bytes that one query may use; `timeout` None is no limit."""
+    """Seconds and bytes that one query may use; a `timeout` of None means no limit."""
 
     timeout: float | None = None
     memory: int = _DEFAULT_MEMORY
 
     @classmethod
     def default(cls) -> "Limits":
-        """From `OMNIGRAPH_QUERY_TIMEOUT` (seconds) and `OMNIGRAPH_QUERY_MEMORY` (bytes)."""
+        """Read `OMNIGRAPH_QUERY_TIMEOUT` (seconds) and `OMNIGRAPH_QUERY_MEMORY` (bytes)."""
         timeout = os.environ.get("OMNIGRAPH_QUERY_TIMEOUT")
         memory = os.environ.get("OMNIGRAPH_QUERY_MEMORY")
         if not timeout and not memory:
@@ -45,10 +45,10 @@ _DEFAULT = Limits()
 
 @dataclass(slots=True, eq=False)
 class Meter:
-    """What one running query has used so far.
+    """Resources used so far by a running query.
 
-    Whoever takes a lock that others may wait for calls `enter` first: a thread that holds such a
-    lock and waits for the gate would stop those that are inside.
+    Call `enter_gate` before taking a lock that other queries may wait for. Otherwise a thread that
+    holds the lock while waiting for the gate would block those inside the gate: a deadlock.
     """
 
     limits: Limits = _DEFAULT
@@ -58,7 +58,7 @@ class Meter:
     entered: bool = False
 
     def check(self) -> None:
-        """Raise when the time is over."""
+        """Raise QueryTimeout if the time limit is exceeded."""
         limit = self.limits.timeout
         if limit is None:
             return
@@ -67,7 +67,7 @@ class Meter:
             raise QueryTimeout(limit=round(limit * 1000), actual=round(spent * 1000))
 
     def charge(self, size: int) -> None:
-        """Say that `size` bytes are about to be made; raise instead when they are too many."""
+        """Reserve bytes before they are allocated; raise if the memory limit is exceeded."""
         wanted = self.used + size
         if wanted > self.limits.memory:
             raise ResourceLimitExceeded(
@@ -84,23 +84,23 @@ class Meter:
             self.enter()
 
     def release(self, size: int) -> None:
-        """Say that bytes charged before are gone."""
+        """Give back bytes that were charged and are now freed."""
         self.used = max(0, self.used - size)
 
     def enter(self) -> None:
-        """Wait for a place among the heavy queries; the time spent here counts."""
+        """Wait for admission as a heavy query; the waiting time counts toward the timeout."""
         while not self.entered:
             self.entered = _gate.acquire(timeout=_WAIT)
             self.check()
 
     def leave(self) -> None:
-        """Give the place back."""
+        """Leave the gate, if entered."""
         if self.entered:
             self.entered = False
             _gate.release()
 
     def __del__(self) -> None:
-        # A query that was given up half-way must not keep others out for ever.
+        # An abandoned query must not occupy the gate forever.
         self.leave()
 
 

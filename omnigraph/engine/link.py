@@ -1,7 +1,7 @@
-"""Expansions of which only the existence, the number or the set of results matters.
+"""Shortcuts for expansions of which only the existence, number or set of results matters.
 
-Owns the tests for edges between bound variables, the weights of rows and sets of nodes. No row is
-spelled out here: lists are probed or put together, and degrees multiplied.
+Owns edge tests between bound variables, row weights and node sets. Never materializes a row per
+neighbour: lists are probed or concatenated, and degrees multiplied.
 """
 
 import numpy as np
@@ -16,11 +16,11 @@ from .physical import Alone, Linked, Reach, Weigh
 from .rows import NULL, Ids, Mask, Rows
 
 _LARGEST = 1 << 62
-_NODE = 16  # bytes at most for a node while it is made
+_NODE = 16  # peak bytes per node while it is built
 
 
 def linked(context: Context, rows: Rows, op: Linked) -> Rows:
-    """The rows whose two variables an edge joins (or, negated, the others)."""
+    """Return the rows whose two variables are joined by an edge (negated: those that are not)."""
     source = sources_of(context, rows[op.walk.source], op.walk)
     other = rows[op.right]
     key = f"node:{op.walk.target_type}"
@@ -33,23 +33,23 @@ def linked(context: Context, rows: Rows, op: Linked) -> Rows:
 
 
 def alone(context: Context, rows: Rows, op: Alone) -> Rows:
-    """The rows that have no neighbour at all."""
+    """Return the rows that have no neighbours."""
     return rows.filter(_degrees(context, rows, op.walk.source, op) == 0)
 
 
 def weigh(context: Context, rows: Rows, op: Weigh) -> Rows:
-    """The rows that have neighbours, each as often as it has some."""
+    """Return the rows that have neighbours, each weighted by its number of neighbours."""
     degrees = _degrees(context, rows, op.walk.source, op)
     kept: Mask = degrees > 0
     few = rows.filter(kept)
     degrees = degrees[kept] if few.count < rows.count else degrees
     if few.weights is not None and few.count and _too_many(few.weights, degrees):
-        return expand(context, rows, op.walk)  # what no number can tell, memory cannot hold
+        return expand(context, rows, op.walk)  # the weights overflow: let the memory limit decide
     return few.weighted(degrees)
 
 
 def reach(context: Context, rows: Rows, op: Reach) -> Rows:
-    """The nodes that an expansion leads to, and nothing else; few of them may be repeated."""
+    """Return only the nodes that an expansion reaches; a few may be repeated."""
     walk = op.walk
     start = sources_of(context, rows[walk.source], walk)
     if walk.max_hops == 1 and walk.min_hops <= 1 and not walk.target_filters:
@@ -57,12 +57,12 @@ def reach(context: Context, rows: Rows, op: Reach) -> Rows:
     else:
         near = reached(context, start, walk, filtered=True)[1]
     if len(near) > context.count(f"node:{walk.target_type}"):
-        near = _distinct(near)  # a set costs more than it saves while repetitions are few
+        near = _distinct(near)  # with few repetitions a set costs more than it saves
     return Rows.of({str(walk.target): nodes_of(walk, near.astype(np.int64, copy=False))})
 
 
 def _near(context: Context, start: Ids, walk: plan.Expand) -> Array:
-    """The neighbours of all starts, one list after the other."""
+    """Return the neighbours of all starts, list after list."""
     parts = []
     for step in walk.steps:
         way = adjacency(context, step.edge_type, step.direction, len(start))
@@ -72,7 +72,7 @@ def _near(context: Context, start: Ids, walk: plan.Expand) -> Array:
 
 
 def _distinct(near: Array) -> Ids:
-    """Each node once, in order."""
+    """Return each node once, in order."""
     seen = np.zeros(int(near.max()) + 1, np.bool_)
     seen[near] = True
     return np.flatnonzero(seen)
@@ -84,7 +84,9 @@ def _too_many(weights: Ids, degrees: Ids) -> bool:
 
 def _degrees(context: Context, rows: Rows, source: str, op: Alone | Weigh) -> Ids:
     start = sources_of(context, rows[source], op.walk)
-    ways = [adjacency(context, one.edge_type, one.direction, len(start)) for one in op.walk.steps]
+    ways = [
+        adjacency(context, step.edge_type, step.direction, len(start)) for step in op.walk.steps
+    ]
     if len(ways) == 1:
         return ways[0].degrees(start)
     if isinstance(op, Alone):

@@ -1,7 +1,7 @@
-"""Mutations: statements in order, each seeing what the earlier ones wrote, then one commit.
+"""Mutations: run statements in order, each seeing the writes of earlier ones, as one commit.
 
-Owns running a write plan. All of it happens on an overlay of one base; when another writer was
-faster it happens again on the newer one, with the same time and the same made ids.
+Owns running a write plan. All statements run on an overlay of one base. If another writer commits
+first, they run again on the newer base, with the same timestamp and the same generated ids.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ from .statements import Mint, Tally, execute
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a write did; `replayed` when an earlier commit of the same key was found instead."""
+    """Result of a write; `replayed` if an earlier commit with the same key was found instead."""
 
     commit: Commit | None
     nodes: Mapping[str, int] = field(default_factory=dict)
@@ -47,14 +47,14 @@ class Outcome:
 
 
 Operation = Callable[[Overlay, Tally, Mint], None]
-"""One step of a write: it changes an overlay. It may run several times, each on another base."""
+"""One step of a write: changes an overlay. It may run several times, each on another base."""
 
 
 def mutation(query: CompiledQuery, params: Mapping[str, Any], mode: Mode = "standard") -> Operation:
-    """The operation of a mutation query; its time is that of this call."""
+    """Return the operation of a mutation query; its timestamp is taken now."""
     written = query.plan
     if not isinstance(written, plan.WritePlan):
-        raise InputError(reason=f"query `{query.name}` reads and changes nothing")
+        raise InputError(reason=f"query `{query.name}` only reads; expected a mutation")
     bound = bind_parameters(query.parameters, params, mode, ids.now_millis())
 
     def run(overlay: Overlay, tally: Tally, mint: Mint) -> None:
@@ -65,7 +65,7 @@ def mutation(query: CompiledQuery, params: Mapping[str, Any], mode: Mode = "stan
 
 
 def loading(parsed: Parsed) -> Operation:
-    """The operation of an append or a merge inside of a larger write."""
+    """Return the operation of an append or merge load inside a larger write."""
     if parsed.mode == "overwrite":
         raise InputError(reason="a transaction cannot overwrite whole types")
 
@@ -94,11 +94,11 @@ def run_write(  # noqa: PLR0913 - all but three are named
     schema_hash: str | None = None,
     mode: Mode = "standard",
 ) -> Outcome:
-    """Run a mutation query as one commit, or none when nothing matched.
+    """Run a mutation query as one commit, or none if nothing matched.
 
-    `conditions` are what the caller decided on, checked on every base and never retried. Without
-    them an update or delete is strict about the tables as this process knows them when it begins.
-    `schema_hash` is that of the schema which the query was compiled with.
+    `conditions` are the caller's requirements, checked on every base and never retried. Without
+    them, an update or delete requires its tables to be as this process knows them at the start.
+    `schema_hash` identifies the schema that the query was compiled with.
     """
     operation = mutation(query, params, mode)
     if conditions is None:
@@ -111,7 +111,7 @@ def run_write(  # noqa: PLR0913 - all but three are named
 
 
 def strict_keys(query: CompiledQuery) -> tuple[str, ...]:
-    """The tables that a mutation changes depending on what they hold: updates and deletes."""
+    """Return the tables whose content decides what a mutation changes: updates and deletes."""
     found: dict[str, None] = {}
     for one in query.plan.statements if isinstance(query.plan, plan.WritePlan) else ():
         if isinstance(one, plan.UpdateRows):
@@ -134,7 +134,7 @@ def run_operations(  # noqa: PLR0913 - all but three are named
 ) -> Outcome:
     """Run operations one after another as one commit; a transaction has several.
 
-    `mint` gives the ids again that the operations have made before.
+    `id_generator` returns the ids that an earlier run of the operations generated.
     """
     operations, mint = list(operations), mint or Mint()
     expected = schema or line.base().state.schema.hash
@@ -151,14 +151,14 @@ def run_operations(  # noqa: PLR0913 - all but three are named
     commit = publish(line, prepare, signature, conditions)
     if commit is not None and commit.id not in done:
         return Outcome(commit, replayed=True)
-    if commit is None:  # what was done was undone again, or never began
+    if commit is None:  # the operations cancelled out, or changed nothing
         return Outcome(None)
     tally = done[commit.id]
     return Outcome(commit, tally.nodes, tally.edges, tally.ids)
 
 
 def open_overlay(txn: WriteTxn, schema: str | None = None) -> Overlay:
-    """An overlay without changes; refuses a base whose schema is another than the expected."""
+    """Open an empty overlay; raise ReadSetConflict if the base has another schema than expected."""
     row = txn.base.state.schema
     if schema is not None and row.hash != schema:
         raise ReadSetConflict(member="schema", expected=schema, actual=row.hash)
@@ -166,7 +166,7 @@ def open_overlay(txn: WriteTxn, schema: str | None = None) -> Overlay:
 
 
 def overlay_snapshot(overlay: Overlay) -> Snapshot:
-    """What the overlay shows, as a snapshot of table versions that nobody else can see."""
+    """Return the overlay's content as a snapshot of private, unpublished table versions."""
     txn = overlay.txn
     delta, _ = resolve(overlay.delta(), overlay.lookup)
     state = txn.base.state

@@ -1,8 +1,8 @@
-"""Which entities can be among the nearest to a point: a few, found exactly in bounded memory.
+"""Selection of the candidates for the nearest entities to a point: exact, in bounded memory.
 
-An index proposes candidates, rows that none covers are read batch by batch. Distances are computed
-from the stored vectors in double precision, whatever proposed them, and a candidate is given up
-only when it is farther away for certain. So an answer never depends on what an index covers.
+An index proposes candidates; rows without index coverage are read batch by batch. Distances are
+computed from the stored vectors in double precision, and a candidate is dropped only if it is
+certainly farther away. A result must never depend on what an index covers.
 """
 
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ from .context import Context
 from .rows import Ids, Mask, Rows
 from .search import Scores, distances, metric_of, point_of
 
-FEW = 1 << 19  # numbers in all vectors together that are simply compared
-MANY = 1 << 24  # without an index: so many are not held in memory at once
-_MOST = 1 << 16  # candidates of an index; whoever needs more reads the vectors themselves
+FEW = 1 << 19  # total vector components up to which all vectors are compared directly
+MANY = 1 << 24  # without an index: total components up to which all vectors are held in memory
+_MOST = 1 << 16  # maximum candidates taken from an index; beyond it the vectors are read
 
 
 def narrowed(context: Context, rows: Rows, ranking: plan.Nearest, most: int) -> Rows:
-    """The rows that can be among the `most` nearest, and perhaps some more."""
+    """Return the rows that can be among the `row_limit` nearest, possibly with some others."""
     binding = rows[ranking.field.variable]
     point = point_of(context, ranking)
     if point is None or len(binding.ids) * len(point) <= FEW:
@@ -42,7 +42,7 @@ def narrowed(context: Context, rows: Rows, ranking: plan.Nearest, most: int) -> 
 
 
 def index_of(context: Context, ranking: plan.Nearest, types: Sequence[str]) -> str | None:
-    """The name that `explain` shows of the index that a ranking asks, if there is one."""
+    """Return the index name that `explain` shows for a ranking, or None without an index."""
     name = ranking.field.name
     kind = vectors.KINDS[metric_of(context, types, name)]
     width = ranking.field.type.vector_dim or 1
@@ -67,21 +67,21 @@ def _best(context: Context, key: str, ranking: plan.Nearest, ids: Ids, most: int
 
 @dataclass(slots=True, eq=False)
 class _Found:
-    """The nearest so far, with those that are as near as makes no difference."""
+    """The nearest entities so far, including those tied within rounding error."""
 
     most: int
     ids: Ids = field(default_factory=lambda: np.empty(0, np.int64))
     far: Scores = field(default_factory=lambda: np.empty(0))
 
     def add(self, ids: Ids, far: Scores) -> None:
-        near = far <= self.limit()  # nothing holds for what has no distance
+        near = far <= self.limit()  # NaN (no distance) compares false
         self.ids, first = np.unique(np.concatenate([self.ids, ids[near]]), return_index=True)
         self.far = np.concatenate([self.far, far[near]])[first]
         near = self.far <= self.limit()
         self.ids, self.far = self.ids[near], self.far[near]
 
     def limit(self) -> float:
-        """No entity that is farther away can be among the nearest."""
+        """Return the distance beyond which no entity can be among the nearest."""
         if len(self.far) < self.most:
             return np.inf
         last = float(np.partition(self.far, self.most - 1)[self.most - 1])
@@ -89,7 +89,7 @@ class _Found:
 
 
 class _Search:
-    """One table, one column, one point."""
+    """Search of one vector column of one table for one point."""
 
     def __init__(
         self, context: Context, key: str, ranking: plan.Nearest, ids: Ids, most: int
@@ -99,26 +99,26 @@ class _Search:
         self.column = ranking.field.name
         self.metric = metric_of(context, (key,), self.column)
         point = point_of(context, ranking)
-        assert point is not None  # noqa: S101 - asked before
+        assert point is not None  # noqa: S101 - checked by the caller
         self.point = point
         self.share = len(ids) / context.count(key)
         self.found = _Found(max(most, 1))
 
     def held(self) -> frozenset[int]:
-        """The fragments that an index of the right kind can be asked about."""
+        """Return the fragments covered by an index of the right kind."""
         fits = kinds_of(self.table).get(self.column) == vectors.KINDS[self.metric]
         if not fits or not vectors.is_fit(self.metric, self.point):
             return frozenset()
         return covered(self.table)[self.column] & frozenset(fragment_ids(self.table))
 
     def read(self, fragments: frozenset[int]) -> None:
-        """Compare every vector of some fragments."""
+        """Compare every vector of these fragments."""
         for batch in vectors.vector_batches(self.table, self.column, sorted(fragments)):
             self.context.meter.check()
             self._compare(vectors.rows_of(batch), batch.column(self.column))
 
     def ask(self) -> bool:
-        """Compare what the index proposes, until the rest is too far away; False if it never is."""
+        """Compare index candidates until the rest is certainly farther; False if that fails."""
         wanted = int((2 * self.found.most + 64) / self.share)
         while wanted <= _MOST:
             self.context.meter.check()
@@ -153,7 +153,7 @@ class _Search:
 
 
 def _among(ids: Ids, known: Ids) -> Mask:
-    """Which ids are in a sorted array."""
+    """Return a mask of the ids that occur in a sorted array."""
     if not len(known):
         return np.zeros(len(ids), np.bool_)
     place = np.minimum(np.searchsorted(known, ids), len(known) - 1)

@@ -1,7 +1,7 @@
-"""Which way to neighbours is taken: lists that are there, a few probes of an index, or new lists.
+"""Choice of the adjacency: existing lists, a few index probes, or newly built lists.
 
-Owns the choice and the keys of the caches. Every way gives the same answers; lists are keyed by the
-exact versions of the edge table and of both endpoint tables.
+Owns the choice and the cache keys. Every choice must return the same neighbours; lists are keyed by
+the exact versions of the edge table and of both endpoint tables.
 """
 
 import os
@@ -17,8 +17,8 @@ from .probe import Probed, Sparing
 from .recall import LEAST, Way, recall, remember, write
 from .topology import Tables, Topology, build
 
-_KEYS = 1024  # keys in total up to which probes cost less than lists
-_LEAST = 8  # a probe costs as much as so many keys, however few it has
+_KEYS = 1024  # total probed keys up to which probes cost less than lists
+_LEAST = 8  # minimum cost of a probe, in keys
 
 
 def adjacency(
@@ -29,9 +29,9 @@ def adjacency(
     *,
     edges: bool = False,
 ) -> Adjacency:
-    """Neighbours along an edge type; with `edges` the edges themselves as well.
+    """Return the neighbours along an edge type; `with_edges` includes the edges themselves.
 
-    Chosen once per execution: what is asked later goes the same way.
+    Chosen once per execution: later requests reuse the same adjacency.
     """
     key = (edge_type, direction, edges)
     if key not in context.ways:
@@ -67,7 +67,7 @@ def _chosen(
 
 
 def may_probe(context: Context, edge_type: str) -> bool:
-    """Whether a walk from a few rows asks the index of ends, since no lists are in memory."""
+    """Return whether a walk from a few rows uses the endpoint index, as no lists are in memory."""
     wanted = mode()
     if wanted is not None:
         return wanted == "indexed"
@@ -76,10 +76,10 @@ def may_probe(context: Context, edge_type: str) -> bool:
 
 
 def way_of(context: Context, edge_type: str, *, bags: bool = False) -> Way:
-    """The tables of an edge type in the snapshot of an execution."""
+    """Return the tables of an edge type in the snapshot of an execution."""
     edge = context.catalog.edge(edge_type)
     if edge is None:
-        raise InternalError(reason=f"the schema does not know edge type {edge_type}")
+        raise InternalError(reason=f"the schema has no edge type {edge_type}")
     tables = Tables(
         context.table(f"edge:{edge.name}"),
         context.table(f"node:{edge.source}"),
@@ -110,7 +110,7 @@ def _by_probes(context: Context, edge_type: str, direction: Direction) -> Adjace
 
 
 def _is_at_hand(context: Context, edge_type: str, *, edges: bool) -> bool:
-    """Whether lists are there, or cost no more than a few probes."""
+    """Return whether lists are available, or cost no more than a few probes."""
     if context.count(f"edge:{edge_type}") <= LEAST:
         return True
     kinds = (False, True) if edges else (False,)
@@ -118,7 +118,7 @@ def _is_at_hand(context: Context, edge_type: str, *, edges: bool) -> bool:
 
 
 def topology(context: Context, edge_type: str, *, bags: bool = False) -> Topology:
-    """The lists of an edge type: those at hand, else new ones."""
+    """Return the lists of an edge type: existing ones, or new ones."""
     way = way_of(context, edge_type, bags=bags)
     caches = caches_of(context)
 
@@ -139,17 +139,19 @@ def _gated(context: Context, way: Way, make: Callable[[], Topology | None]) -> T
     held: Topology | None = caches.memory.get(way.key)
     if held is not None:
         return held
-    context.meter.enter()  # before a lock: who waits for it inside the gate must not block us
+    # Enter the gate before taking the lock: a lock holder that waits for the gate would block
+    # queries that are already inside it.
+    context.meter.enter()
     return remember(caches, way, make)
 
 
 def caches_of(context: Context) -> Caches:
-    """The caches of an execution: its own, else those of the process."""
+    """Return the caches of an execution: its own, or those of the process."""
     return context.caches if isinstance(context.caches, Caches) else shared_caches()
 
 
 def mode() -> str | None:
-    """`OMNIGRAPH_TRAVERSAL_MODE`: `indexed` forbids lists, `csr` forbids probes."""
+    """Read `OMNIGRAPH_TRAVERSAL_MODE`: `indexed` forbids lists, `csr` forbids probes."""
     given = os.environ.get("OMNIGRAPH_TRAVERSAL_MODE") or None
     if given not in (None, "indexed", "csr"):
         raise ConfigError(f"OMNIGRAPH_TRAVERSAL_MODE must be indexed or csr, not '{given}'")

@@ -1,6 +1,7 @@
-"""Runs operators in order: which function runs which operator.
+"""Dispatch of plan operators: runs each operator's function in order.
 
-Each operator takes the bag of the one before. Nothing is decided here: rewrites have chosen.
+Each operator consumes the rows of the previous one. No planning happens here; the rewrites in
+`passes` have already chosen the operators.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ Operate = Callable[[Context, Rows, Any], Rows]
 
 
 def run_operators(context: Context, rows: Rows, operators: Sequence[Any]) -> Rows:
-    """The bag after all operators; what they used on the way is free again."""
+    """Return the rows after all operators; memory used by intermediate rows is released."""
     used = context.meter.used
     for one in operators:
         rows = run_operator(context, rows, one)
@@ -33,10 +34,10 @@ def run_operators(context: Context, rows: Rows, operators: Sequence[Any]) -> Row
 
 
 def run_operator(context: Context, rows: Rows, operator: Any) -> Rows:
-    """The bag after one operator."""
+    """Return the rows after one operator."""
     run = _OPERATORS.get(type(operator))
     if run is None:
-        raise InternalError(reason=f"no operator {type(operator).__name__}")
+        raise InternalError(reason=f"no function for operator {type(operator).__name__}")
     context.meter.check()
     began = perf_counter()
     found = run(context, rows, operator)

@@ -1,10 +1,9 @@
-"""Compaction and indexes of whole tables, as one commit that changes no content.
+"""Compaction and index builds over whole tables, published as a commit that changes no content.
 
-The long work is done by hands that it is given, in this process or on executors.
-
-Everything is made before it is one's turn to write. When a writer was faster on a table, what was
-made is dropped, small pieces are put together instead, and indexes follow in a commit of their own:
-a writer never waits for any of it, and is never made to fail.
+The expensive work runs on an executor, in this process or on a cluster. All files are prepared
+before the writer slot is taken. If another writer changed a table meanwhile, its prepared version
+is discarded, a bounded number of small fragments is compacted instead, and the indexes follow in a
+separate commit. Writers never wait for this work and never fail because of it.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -43,16 +42,16 @@ from omnigraph.storage.transfer import version_files
 
 from .tend import MAINTENANCE, columns_of, cover, ensure_indices, pending
 
-_DELETED = 0.1  # the share of deleted rows from which a fragment is written anew
-_BASES = 5  # states that a run starts from before it gives up on a branch that keeps changing
+_DELETED = 0.1  # share of deleted rows above which a fragment is rewritten
+_BASES = 5  # base versions tried before giving up on a branch that keeps changing
 _REMOVED = "the table was changed and cleaned up by another process meanwhile"
 
 
 @dataclass(frozen=True, slots=True)
 class TableUpkeep:
-    """What became of one table. `skipped` says why it was left alone, `error` why it had to be.
+    """Result for one table; `skipped` or `error` says why the table was not maintained.
 
-    `version` is the one that was published last, and the bytes are those of its data files.
+    `version_after` is the version published last; the byte counts cover its data files.
     """
 
     type_key: str
@@ -70,7 +69,7 @@ class TableUpkeep:
     error: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The row as plain data."""
+        """Return the report as JSON-compatible data."""
         return {
             "type_key": self.type_key,
             "fragments_removed": self.fragments_removed,
@@ -91,9 +90,9 @@ class TableUpkeep:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Optimized:
-    """The report of a run: a row per table, and the commits that it made, mostly one or none.
+    """Report of a run: one entry per table, and the commits it made (usually one or none).
 
-    `retries` counts how often writers were faster.
+    `retries` counts how often another writer published first.
     """
 
     datasets: tuple[TableUpkeep, ...] = ()
@@ -111,15 +110,15 @@ class Optimized:
 
     @property
     def damaged(self) -> tuple[TableUpkeep, ...]:
-        """The tables that could not be looked after; their `error` says why."""
+        """Tables that could not be maintained; their `error` says why."""
         return tuple(one for one in self.datasets if one.error is not None)
 
 
 @dataclass(slots=True)
 class _Made:
-    """A table that is ready: the version it stands on, and the one that takes its place.
+    """A prepared table: the entry it is based on and the version that replaces it.
 
-    `files` are the checksums of the files that were written for it.
+    `new_checksums` are the checksums of the files written for it.
     """
 
     base: TableEntry
@@ -143,9 +142,9 @@ def optimize(
     actor: str | None = None,
     hands: Hands | None = None,
 ) -> Optimized:
-    """Put small fragments together and cover all rows by indexes, in every table or in some.
+    """Compact small fragments and extend indexes to all rows, in all tables or in `types`.
 
-    A table that is damaged is left alone, and its row says why.
+    A damaged table is left unchanged and its report says why.
     """
     hands = hands or Here()
     run, base = _prepared(line, types, hands)
@@ -158,11 +157,11 @@ def optimize(
 
 
 class _OutdatedBase(Exception):  # noqa: N818 - caught by the next attempt, never by a caller
-    """Files of the base are missing, and the branch has moved on: a cleanup may have taken them."""
+    """Files of the base are missing and the branch advanced: a cleanup may have removed them."""
 
 
 def _prepared(line: Line, types: Collection[str] | None, hands: Hands) -> tuple[_Run, WriteTxn]:
-    """A run with its new table versions, and the state that they are based on."""
+    """Return a run with its prepared table versions, and the base that they were built from."""
     for _ in range(_BASES):
         base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
         run = _Run(line, _chosen(base, types), epoch=base.base.state.head.gc_epoch)
@@ -177,7 +176,7 @@ def _prepared(line: Line, types: Collection[str] | None, hands: Hands) -> tuple[
 
 
 def work_of(line: Line, types: Collection[str] | None = None) -> int:
-    """About how many bytes an optimize would read now."""
+    """Estimate how many bytes `optimize` would read now."""
     base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
     return sum(_work(base, key) for key in _chosen(base, types))
 
@@ -188,7 +187,7 @@ def _work(txn: WriteTxn, key: str) -> int:
             tables = _filled(txn, [key])
             return sum(_bytes(table, columns_of(txn, key)) for table in tables.values())
     except StorageError:
-        return 0  # who works on it says why
+        return 0  # optimize itself reports why the table cannot be read
 
 
 def _bytes(table: Table, columns: Mapping[str, str]) -> int:
@@ -223,7 +222,7 @@ def _whole(run: _Run) -> list[str]:
 
 
 def _whole_tended(run: _Run, txn: WriteTxn, hands: Hands) -> dict[str, Table]:
-    """What becomes of the tables, without those that turn out to be damaged."""
+    """Maintain all tables except those that turn out to be damaged."""
     entries = txn.base.state.tables
     while True:
         try:
@@ -242,7 +241,7 @@ def _whole_tended(run: _Run, txn: WriteTxn, hands: Hands) -> dict[str, Table]:
 def _damaged(
     txn: WriteTxn, entries: Mapping[str, TableEntry], hands: Hands
 ) -> dict[str, DamagedError]:
-    """The tables that cannot be rewritten, by the cheapest look that shows one."""
+    """Return the tables that cannot be rewritten, trying the cheapest check first."""
     store = txn.store
     if missing := damaged(store, entries, deep=False):
         return missing
@@ -259,14 +258,14 @@ def _damaged(
 
 
 def _tended(txn: WriteTxn, keys: Iterable[str], hands: Hands) -> dict[str, Table]:
-    """Tables put together and covered, as versions that nobody names yet; only those that differ.
+    """Compact and index tables as unpublished versions; return only the tables that changed.
 
-    Each step is done for all tables before the next one, so that many hands have enough to do.
+    Each step covers all tables before the next one starts, so that parallel executors stay busy.
     """
     tables = before = _filled(txn, keys)
     for step in (_put_together, cover):
         staged = step(txn, tables, hands)
-        made = {key: commit(txn.store, tables[key], one) for key, one in staged.items()}
+        made = {key: commit(txn.store, tables[key], change) for key, change in staged.items()}
         tables = {**tables, **made}
     return {key: one for key, one in tables.items() if one.version != before[key].version}
 
@@ -283,15 +282,16 @@ def _put_together(txn: WriteTxn, tables: Mapping[str, Table], hands: Hands) -> d
 
 
 def _plan(run: _Run, txn: WriteTxn, limit: int | None) -> PublishPlan | None:
-    """What was made for tables that are as they were; a piece of the others."""
+    """Publish prepared versions of unchanged tables, and one bounded compaction of the others."""
     run.tries += 1
     state = txn.base.state
-    fresh = run.epoch == state.head.gc_epoch  # else the collector may have taken what was made
+    # After a garbage collection the prepared files may have been deleted.
+    fresh = run.epoch == state.head.gc_epoch
     fits = {key: one for key, one in run.made.items() if fresh and _stands(state.tables, key, one)}
     left = [key for key in run.made if key not in fits and key in state.tables]
     pieces: dict[str, Staged] = {}
     for key in left:
-        bite = limit or FIRST  # others of this process wait meanwhile
+        bite = limit or FIRST  # other writers of this process wait meanwhile
         verify = partial(check_intact, txn.store, state)
         table = txn.table(key)
         staged = stage_rewrite(txn.store, table, deletions=_DELETED, at_most=bite, verify=verify)
@@ -326,7 +326,7 @@ def _next(made: _Made, txn: WriteTxn) -> TableEntry:
 
 
 def _was_beaten(run: _Run, first: Commit | None) -> bool:
-    """Whether a table was not taken over as it was made, so that its indexes are behind."""
+    """Return whether a prepared table was not published as is, so that its indexes lag behind."""
     landed = first.tables if first is not None else {}
     return any(
         entry is None or entry.lance_version != made.version
@@ -343,12 +343,12 @@ def _row(run: _Run, base: WriteTxn, key: str, commits: Iterable[Commit]) -> Tabl
     landed = [one.tables[key] for one in commits if one.tables.get(key) is not None]
     try:
         return _measured(base, entry, landed[-1] if landed else None)
-    except AbsentError:  # what was published is complete; only its measures are unknown
+    except AbsentError:  # the published version is complete; only its figures are unavailable
         return replace(unchanged, committed=bool(landed), skipped=_REMOVED)
 
 
 def _measured(base: WriteTxn, entry: TableEntry, published: TableEntry | None) -> TableUpkeep:
-    """What a run did to one table; a schema apply may have moved it to another directory."""
+    """Measure what a run did to one table; schema apply may have moved it to another directory."""
     key, store = entry.key, base.store
     catalog = read_schema(store, base.base.state.schema).ir.catalog
     now = published or entry

@@ -1,7 +1,7 @@
-"""The order of rows: sort keys, ties, the default order, and the first rows only.
+"""Ordering of rows: sort keys, tie breaking, the default order, and top-k selection.
 
-Keys are applied one after the other, each only to rows that the ones before left equal, so that ids
-are read for ties alone. Null comes first ascending, last descending.
+Keys are applied one after the other, each only to rows that the previous keys left tied, so that
+ids are read for ties only. Nulls sort first ascending and last descending.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,13 +17,13 @@ from .rows import Binding, Ids, Rows
 from .values import values_of
 
 Key = Callable[[Ids, int | None], Numbers]
-"""Numbers in the order wanted, for rows by position; with a bound, only so many need be right."""
+"""Maps row positions to numbers in sort order; with a limit, only that many must be exact."""
 
-_ROW = 48  # bytes that sorting takes for each row
+_ROW = 48  # bytes of working memory per sorted row
 
 
 def arrange(context: Context, count: int, keys: Sequence[Key], most: int | None = None) -> Ids:
-    """Positions in order; with `most`, the first so many of them."""
+    """Return positions in sort order; with `limit`, only the first `limit` of them."""
     context.meter.charge(count * _ROW)
     try:
         return _arranged(context, count, keys, most)
@@ -52,7 +52,7 @@ def _arranged(context: Context, count: int, keys: Sequence[Key], most: int | Non
 
 
 def _first(left: Ids, numbers: Numbers, most: int | None) -> tuple[Ids, Codes]:
-    """The rows that can be among the first, and their codes."""
+    """Return the rows that can be among the first `limit`, and their rank codes."""
     if most is not None and most < len(left):
         near = numbers <= np.partition(numbers, most - 1)[most - 1]
         left, numbers = left[near], numbers[near]
@@ -66,7 +66,7 @@ def _tied(place: Codes) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 
 
 def by_value(context: Context, rows: Rows, value: plan.Value, *, descending: bool = False) -> Key:
-    """A key that sorts by a value of each row."""
+    """Return a key that sorts by a value of each row."""
 
     def key(positions: Ids, most: int | None) -> Numbers:
         some = rows if len(positions) == rows.count else rows.take(positions)
@@ -76,7 +76,7 @@ def by_value(context: Context, rows: Rows, value: plan.Value, *, descending: boo
 
 
 def by_id(context: Context, rows: Rows, variable: str) -> list[Key]:
-    """Keys that sort by the id of a variable; equal ids of two types by the names of the types."""
+    """Return keys that sort by a variable's id; equal ids of two types sort by type name."""
     binding = rows[variable]
 
     def own(positions: Ids, most: int | None) -> Numbers:
@@ -92,7 +92,7 @@ def by_id(context: Context, rows: Rows, variable: str) -> list[Key]:
 
 
 def id_order(context: Context, binding: Binding, most: int | None = None) -> Numbers:
-    """Numbers in the order of ids."""
+    """Return numbers in the order of ids."""
     if len(binding.types) == 1 and len(binding.ids) > 1:
         ranks = hot_ranks(context, binding.types[0], len(binding.ids))
         if ranks is not None:
@@ -102,12 +102,12 @@ def id_order(context: Context, binding: Binding, most: int | None = None) -> Num
 
 
 def default_keys(context: Context, rows: Rows, variables: Sequence[str]) -> list[Key]:
-    """The keys of the order that a query without one has: ids in order of first appearance."""
+    """Return the keys of the default order: ids in order of each variable's first appearance."""
     return [key for name in variables for key in by_id(context, rows, name)]
 
 
 def row_keys(context: Context, rows: Rows, what: plan.ReadPlan) -> list[Key]:
-    """All keys of a query that does not group: its own, then ids in order of variable names."""
+    """Return all keys of an ungrouped query: its own, then ids in order of variable names."""
     if not what.order:
         return default_keys(context, rows, what.variables)
     keys = [by_value(context, rows, one.value, descending=one.descending) for one in what.order]

@@ -1,7 +1,7 @@
-"""Stored rows under the rows that an operation wrote so far: each id is seen in one version only.
+"""Stored rows overlaid with the rows an operation has written so far: one version per id.
 
-Owns read-your-writes. A row that the operation wrote hides the stored one of its id, a row that it
-removed is gone, and every question to the stored state is written down as a requirement.
+Owns read-your-writes. A row that the operation wrote hides the stored row with the same id, a row
+that it removed is not visible, and every read of stored rows is recorded as a requirement.
 """
 
 from collections.abc import Mapping
@@ -35,9 +35,9 @@ _ENDS = ("src", "dst")
 
 @dataclass(slots=True)
 class Layer:
-    """What an operation did to one table so far.
+    """Changes that an operation has made to one table so far.
 
-    `row_ids` and `addresses` are aligned with `rows`: the stored row that each replaces.
+    `row_ids` and `addresses` are aligned with `written_rows`: the stored row each one replaces.
     """
 
     type: Node | Edge
@@ -49,13 +49,13 @@ class Layer:
 
     @property
     def key(self) -> str:
-        """The key of the table."""
+        """Key of the table."""
         return table_key(self.type)
 
 
 @dataclass(slots=True)
 class Overlay:
-    """All tables of one base, with the changes of one operation on top."""
+    """All tables of one base version, with the changes of one operation on top."""
 
     txn: WriteTxn
     ir: SchemaIR
@@ -69,15 +69,15 @@ class Overlay:
 
     @property
     def catalog(self) -> Catalog:
-        """The schema of the base."""
+        """Schema of the base version."""
         return self.ir.catalog
 
     def schema(self, key: str) -> pa.Schema:
-        """The columns of rows of a table."""
+        """Return the columns that rows of a table have."""
         return row_schema(self.txn.table(key).schema)
 
     def write(self, key: str, rows: pa.Table, origin: int, *, strict: bool = False) -> None:
-        """Add rows, or put them in the place of those of the same ids."""
+        """Add rows, replacing rows with the same ids."""
         self._judge(key, rows)
         if strict and origin != FRESH:
             self._refuse_taken(key, flat(rows["id"]))
@@ -87,7 +87,7 @@ class Overlay:
     def update(
         self, key: str, where: plan.Predicate, params: Params, values: Mapping[str, pa.Scalar]
     ) -> int:
-        """Give values to the rows for which a predicate is true; says how many there are."""
+        """Assign values to the rows that match a predicate; return how many there are."""
         layer = self.layer(key)
         schema = self.schema(key)
         stored = self._stored(key, where, params, schema.names)
@@ -109,13 +109,13 @@ class Overlay:
         return int(rows.num_rows)
 
     def delete(self, key: str, where: plan.Predicate, params: Params) -> pa.Array:
-        """Remove the rows for which a predicate is true; gives their ids."""
+        """Remove the rows that match a predicate; return their ids."""
         layer = self.layer(key)
         stored = self._stored(key, where, params, _system(layer.type))
         return self._remove(layer, stored, self._mine(layer, where, params))
 
     def cascade(self, edge: Edge, node: str, gone: pa.Array) -> int:
-        """Remove the edges of nodes of a type that are gone; says how many there were."""
+        """Remove the edges of deleted nodes of a type; return how many there were."""
         layer = self.layer(f"edge:{edge.name}")
         columns = [c for c, t in zip(_ENDS, (edge.source, edge.target), strict=True) if t == node]
         found = [
@@ -129,7 +129,7 @@ class Overlay:
         return len(self._remove(layer, stored, mine))
 
     def layer(self, key: str) -> Layer:
-        """The changes of a table, with everything that was written put in place."""
+        """Return the changes of a table, with all pending writes applied."""
         found = self.layers.get(key)
         if found is None:
             found = self.layers[key] = self._empty(key)
@@ -138,10 +138,10 @@ class Overlay:
         return found
 
     def delta(self) -> Delta:
-        """The final image of all changes."""
+        """Return the final state of all changes."""
         for key in list(self._waiting):
             self.layer(key)
-        tables = {key: _table_delta(one) for key, one in self.layers.items()}
+        tables = {key: _table_delta(layer) for key, layer in self.layers.items()}
         return Delta({key: one for key, one in sorted(tables.items()) if not one.empty}, True)
 
     def _empty(self, key: str) -> Layer:
@@ -157,7 +157,7 @@ class Overlay:
     def _stored(
         self, key: str, where: plan.Predicate, params: Params, columns: list[str]
     ) -> pa.Table:
-        """Stored rows for which a predicate is true and that the operation has not touched."""
+        """Return stored rows that match a predicate and that the operation has not changed."""
         constants = TableSource(pa.table({}), params).constant
         schema = self.txn.table(key).schema
         pushed = push(schema, where, constants)
@@ -177,7 +177,7 @@ class Overlay:
     def _mine(
         self, layer: Layer, where: plan.Predicate, params: Params
     ) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which rows that the operation wrote a predicate is true for."""
+        """Return a mask of the rows written by this operation that match a predicate."""
         if not layer.rows.num_rows:
             return np.zeros(0, bool)
         return mask(TableSource(layer.rows, params), where)
@@ -200,7 +200,7 @@ class Overlay:
         return ids
 
     def _places(self, layer: Layer, mine: np.ndarray[Any, np.dtype[np.bool_]]) -> pa.Table:
-        """The stored rows behind rows that the operation wrote and now removes."""
+        """Return the stored rows behind rows that the operation wrote and now removes."""
         known = mine & (layer.row_ids >= 0)
         names = _system(layer.type)
         made = layer.rows.filter(pa.array(known)).select(names)
@@ -223,14 +223,14 @@ class Overlay:
             raise KeyConflict(type_key=key, entity_id=taken[0])
 
     def _judge(self, key: str, rows: pa.Table) -> None:
-        """Every version of a row obeys the rules of a row, also one that will not stay."""
+        """Check the row rules on every row version, including versions replaced later."""
         broken = next(row_violations(type_named(self.catalog, key), rows), None)
         if broken is not None:
             raise broken.error()
 
 
 def _put(layer: Layer, rows: pa.Table, origin: int) -> None:
-    """Rows on top of what is there; they take the places of those of the same ids."""
+    """Apply written rows on top of the changes; they replace rows with the same ids."""
     ids = flat(rows["id"])
     row_ids = np.full(len(ids), origin, np.int64)
     addresses = np.zeros(len(ids), np.uint64)
@@ -254,7 +254,7 @@ def _take_over(layer: Layer, ids: pa.Array, row_ids: Positions, addresses: Addre
 
 
 def _take_back(layer: Layer, ids: pa.Array, row_ids: Positions, addresses: Addresses) -> None:
-    """Rows that were removed and are written again: their old copies are replaced."""
+    """Turn removed rows that are written again into replacements of their stored rows."""
     gone = flat(layer.removed["id"])
     place = pc.index_in(ids, value_set=gone)
     here = pc.is_valid(place).to_numpy(zero_copy_only=False)
@@ -294,7 +294,7 @@ def _assigned(rows: pa.Table, values: Mapping[str, pa.Scalar]) -> pa.Table:
 
 
 def _each_once(found: pa.Table) -> pa.Table:
-    """Rows by their ids, each once: an edge may be found from both its ends."""
+    """Return rows with distinct ids: an edge may be found from both its endpoints."""
     ids = flat(found["id"])
     first = pc.index_in(ids.unique(), value_set=ids)
     return found.take(first)

@@ -1,7 +1,8 @@
-"""Neighbour lists of one version made from those of another, when little differs.
+"""Neighbour lists of one version derived from those of another when few rows differ.
 
-Owns the proof that this is right: every edge that is in both versions must mean the same pair of
-rows in both. Where that cannot be shown cheaply the answer is None, and lists are made anew.
+Owns the proof that the derived lists are correct: every edge present in both versions must join
+the same pair of rows in both. If that cannot be shown cheaply, the result is None and the lists
+are rebuilt.
 """
 
 from dataclasses import dataclass
@@ -20,13 +21,13 @@ from .encode import encoder_of
 from .rows import Ids
 from .topology import Tables, Topology, narrow
 
-_SHARE = 10  # at most one edge in so many may differ
-_SMALL = 1_000  # and this many may always
+_SHARE = 10  # at most one edge in this many may differ
+_SMALL = 1_000  # this many changed edges are always allowed
 
 
 @dataclass(frozen=True, slots=True)
 class _Edges:
-    """Edges as pairs of row ids, with their own."""
+    """Edges as pairs of endpoint row ids, with the row ids of the edges."""
 
     sources: Ids
     targets: Ids
@@ -34,18 +35,18 @@ class _Edges:
 
 
 def patch(old: Topology, before: Tables, after: Tables) -> Topology | None:
-    """The lists of `after`, given those of `before`; None when they have to be made anew."""
+    """Return the lists of `target_tables`, derived from `base_topology`; None to rebuild them."""
     nodes = _changed_nodes(before, after)
     found = _changed_edges(old, before, after)
     if nodes is None or found is None or old.dangling:
-        return None  # an edge without an end may have got one
+        return None  # a dangling edge may have gained its endpoint
     (gone_sources, high), (gone_targets, top) = nodes
     lost, won = found
     out = _patched(old.out, _turn(lost, back=False), _turn(won, back=False), high)
     back = _patched(old.back, _turn(lost, back=True), _turn(won, back=True), top)
     if out is None or back is None:
         return None
-    # An edge that stays must not end at a row that went, or whose id is another row now.
+    # A retained edge must not end at a row that was removed, or whose id now means another row.
     if out.bounds(gone_sources)[1].any() or back.bounds(gone_targets)[1].any():
         return None
     drift = old.drift + len(lost.rows) + len(won.rows)
@@ -53,7 +54,7 @@ def patch(old: Topology, before: Tables, after: Tables) -> Topology | None:
 
 
 def _changed_nodes(before: Tables, after: Tables) -> tuple[tuple[Ids, int], ...] | None:
-    """For source and target: rows that are gone or have another id, and the highest new row."""
+    """For source and target: rows removed or with a changed id, and the highest new row id."""
     found = []
     pairs = [(before.source, after.source), (before.target, after.target)]
     for one, other in pairs:
@@ -66,7 +67,7 @@ def _changed_nodes(before: Tables, after: Tables) -> tuple[tuple[Ids, int], ...]
 
 
 def _changed_edges(old: Topology, before: Tables, after: Tables) -> tuple[_Edges, _Edges] | None:
-    """Edges that only one version has; None when they are too many, or an end is missing."""
+    """Return edges found in only one version; None if too many or an endpoint is missing."""
     if before.edge.location != after.edge.location:
         return None
     difference = compare(before.edge, after.edge)
@@ -103,7 +104,7 @@ def _patched(lists: Lists, lost: _Edges, won: _Edges, highest: int) -> Lists | N
 
 
 def _widened(lists: Lists, size: int) -> Lists:
-    """The same lists, with empty ones for rows up to `size`."""
+    """Return the same lists, extended by empty ones up to `row_count` rows."""
     more = size - (len(lists.starts) - 1)
     if more <= 0:
         return lists
@@ -112,7 +113,7 @@ def _widened(lists: Lists, size: int) -> Lists:
 
 
 def _patch_sets(lists: Lists, lost: _Edges, won: _Edges) -> Lists | None:
-    """Each pair has as many edges more or fewer; it is in the list while it has any."""
+    """Patch sets: a pair stays in its list as long as at least one edge joins it."""
     owners, values, more = _tally(lost, won)
     places, present = _find(lists, owners, values)
     repeats = _Repeats.of(lists)
@@ -130,7 +131,7 @@ def _patch_sets(lists: Lists, lost: _Edges, won: _Edges) -> Lists | None:
 
 
 def _patch_bag(lists: Lists, lost: _Edges, won: _Edges) -> Lists | None:
-    """Every edge has an entry of its own."""
+    """Patch bags: every edge has its own entry."""
     old = _sorted(lost)
     places, present = _find(lists, *old)
     if not present.all():
@@ -143,7 +144,7 @@ def _patch_bag(lists: Lists, lost: _Edges, won: _Edges) -> Lists | None:
 
 @dataclass(frozen=True, slots=True)
 class _Repeats:
-    """Pairs that have several edges, and how many; sorted."""
+    """Sorted pairs joined by several edges, with the number of edges."""
 
     owners: Array
     values: Array
@@ -159,7 +160,7 @@ class _Repeats:
         return narrow(self.owners), narrow(self.values), narrow(self.counts)
 
     def find(self, owners: Ids, values: Ids) -> Ids:
-        """The places of pairs, -1 for one that is not here."""
+        """Return the positions of pairs, -1 for a pair that is not present."""
         known = {pair: at for at, pair in enumerate(zip(self.owners, self.values, strict=True))}
         asked = zip(owners, values, strict=True)
         return np.fromiter((known.get(one, -1) for one in asked), np.int64, len(owners))
@@ -177,7 +178,7 @@ class _Repeats:
 
 
 def _tally(lost: _Edges, won: _Edges) -> tuple[Ids, Ids, Ids]:
-    """The distinct pairs in order, and how many edges each has more."""
+    """Return the distinct pairs in order, and by how many edges each one changes."""
     owners = np.concatenate([lost.sources, won.sources])
     values = np.concatenate([lost.targets, won.targets])
     signs = np.repeat(np.array([-1, 1]), [len(lost.rows), len(won.rows)])
@@ -196,7 +197,7 @@ def _sorted(edges: _Edges) -> tuple[Ids, Ids, Ids]:
 def _find(
     lists: Lists, owners: Ids, values: Ids, edges: Ids | None = None
 ) -> tuple[Ids, npt.NDArray[np.bool_]]:
-    """Where entries are in their lists, or would be; and whether they are there."""
+    """Return where entries are in their lists, or would be inserted, and whether they exist."""
     begins, lengths = lists.bounds(owners)
     low = begins.astype(np.int64)
     high = low + lengths
@@ -216,7 +217,7 @@ def _find(
 def _edited(
     lists: Lists, entries: tuple[Ids, Ids, Ids | None], places: Ids, out: Array, into: Array
 ) -> Lists:
-    """The lists without some entries and with others; places are sorted."""
+    """Return lists with some entries removed and others inserted; positions are sorted."""
     owners, values, rows = entries
     gone, new = places[out], places[into]
     new = new - np.searchsorted(gone, new)

@@ -1,6 +1,6 @@
-"""Operators that only the engine knows: what rewrites of a plan put in place of its own.
+"""Physical operators: engine-internal replacements that plan rewrites put into a plan.
 
-Each says the same as the operators it replaces, faster.
+Each returns the same rows as the logical operators that it replaces, only faster.
 """
 
 from omnigraph.lang.query import plan
@@ -10,10 +10,10 @@ from omnigraph.values import PropertyType
 
 @record
 class KeyScan:
-    """A scan whose filters fix every member of the key: at most one node, found by its id.
+    """A scan whose filters fix every key member: at most one node, looked up by its id.
 
-    `key` has the members in the order of the id; `rest` are the filters that remain to be tested.
-    `columns` are read along, so that nobody has to come back for one node.
+    `key_members` are in the order in which they form the id; `remaining_filters` are still to be
+    tested. `prefetch_columns` are read along, which saves a second read of the one node.
     """
 
     scan: plan.NodeScan
@@ -24,9 +24,9 @@ class KeyScan:
 
 @record
 class Linked:
-    """Keep rows whose two variables an edge joins, or with `negated` those that none joins.
+    """Keep rows whose two variables are joined by an edge or, if `negated`, by none.
 
-    `walk` is the expansion from `walk.source` whose target would have to be `right`.
+    `expansion` starts at `expansion.source`; its target would have to be `target_variable`.
     """
 
     walk: plan.Expand
@@ -36,35 +36,35 @@ class Linked:
 
 @record
 class Alone:
-    """Keep rows from which an expansion leads nowhere."""
+    """Keep rows from which an expansion reaches no node."""
 
     walk: plan.Expand
 
 
 @record
 class Weigh:
-    """An expansion whose nodes nobody looks at: rows count as often as they have neighbours."""
+    """An expansion whose target is never read: multiplies row weights by the degree."""
 
     walk: plan.Expand
 
 
 @record
 class Reach:
-    """An expansion of which nothing is kept but its target, each node once."""
+    """An expansion of which only the distinct target nodes are kept."""
 
     walk: plan.Expand
 
 
 @record
 class Forget:
-    """Drop variables that nobody asks for any more."""
+    """Drop variables that no later operator reads."""
 
     names: tuple[str, ...]
 
 
 @record
 class FoldScan:
-    """A scan of which nothing but these columns is looked at, and rows are only aggregated."""
+    """A scan of which only these columns are read, and only by aggregates."""
 
     scan: plan.NodeScan
     columns: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""Neighbours without lists: a few rows looked up in the edge table, which an index makes quick.
+"""Neighbours without lists: looks up few rows in the edge table, which is fast with an index.
 
-Owns the way through `src` and `dst`. It gives what lists give, for as long as there are few rows;
-`Sparing` goes over to lists when it has asked for too many.
+Owns lookups through `src` and `dst`. They return the same as neighbour lists and pay off only for
+few rows; `BudgetedProbe` switches to lists once too many rows were looked up.
 """
 
 from collections.abc import Callable
@@ -19,12 +19,12 @@ from .encode import Encoder, encoder_of
 from .rows import Ids, Mask
 from .topology import make_bag, make_sets, read_encoder
 
-_DENSE = 50  # one id in so many: then reading all ids is quicker than asking for them
+_DENSE = 50  # above one id in this many, reading all ids is faster than looking them up
 
 
 @dataclass(slots=True, eq=False)
 class Probed:
-    """One edge type, one direction: `near` is the column of the rows that are asked for."""
+    """One edge type in one direction: rows of `near_column` are looked up, `far_column` is read."""
 
     edge: Table
     own: Table
@@ -35,41 +35,41 @@ class Probed:
     _found: OneWay | None = None
 
     def degrees(self, rows: Ids) -> Ids:
-        """How many distinct neighbours each row has."""
+        """Return how many distinct neighbours each row has."""
         return self._way(rows).degrees(self._places(rows))
 
     def edge_degrees(self, rows: Ids) -> Ids:
-        """How many edges each row has."""
+        """Return how many edges each row has."""
         return self._way(rows).edge_degrees(self._places(rows))
 
     def expand(self, rows: Ids, passes: Mask | None = None) -> tuple[Ids, Ids]:
-        """A set of neighbours for each position."""
+        """Return the set of neighbours for each position."""
         return self._way(rows).expand(self._places(rows), passes)
 
     def union(self, rows: Ids) -> Array:
-        """The neighbours of all rows."""
+        """Return the neighbours of all rows."""
         return self.expand(rows)[1]
 
     @property
     def size(self) -> int:
-        """Not known without reading everything."""
+        """Always 0: the bound is unknown without reading the whole table."""
         return 0
 
     def expand_edges(self, rows: Ids) -> tuple[Ids, Ids, Ids]:
-        """One neighbour for each edge."""
+        """Return one neighbour for each edge."""
         return self._way(rows).expand_edges(self._places(rows))
 
     def contains(self, sources: Ids, targets: Ids) -> Mask:
-        """For each pair, whether the target is a neighbour of the source."""
+        """Return for each pair whether the target is a neighbour of the source."""
         return self._way(sources).contains(self._places(sources), targets)
 
     def _places(self, rows: Ids) -> Ids:
-        """Where the lists of these rows are among those that were asked for last."""
+        """Return the positions of these rows among the rows that were looked up last."""
         places = np.searchsorted(self._asked, rows)
         return np.where(rows < 0, -1, places).astype(np.int64, copy=False)
 
     def _way(self, rows: Ids) -> OneWay:
-        """Lists of the rows that are asked for; the last ones are kept, for the next question."""
+        """Return lists of these rows; the last ones are cached for the next call."""
         distinct = np.unique(rows)
         distinct = distinct[distinct >= 0]
         if self._found is None or not np.isin(distinct, self._asked).all():
@@ -102,7 +102,7 @@ class Probed:
 
 @dataclass(slots=True, eq=False)
 class Sparing:
-    """Probes as long as `allows` (told how many rows are asked for) says so, then lists."""
+    """Probes the edge table while `may_probe(row_count)` is true, then builds lists."""
 
     probed: Adjacency
     lists: Callable[[], Adjacency]
@@ -111,32 +111,32 @@ class Sparing:
     _last: Ids | None = None
 
     def degrees(self, rows: Ids) -> Ids:
-        """How many distinct neighbours each row has."""
+        """Return how many distinct neighbours each row has."""
         return self._way(rows).degrees(rows)
 
     def edge_degrees(self, rows: Ids) -> Ids:
-        """How many edges each row has."""
+        """Return how many edges each row has."""
         return self._way(rows).edge_degrees(rows)
 
     def expand(self, rows: Ids, passes: Mask | None = None) -> tuple[Ids, Ids]:
-        """A set of neighbours for each position."""
+        """Return the set of neighbours for each position."""
         return self._way(rows).expand(rows, passes)
 
     def union(self, rows: Ids) -> Array:
-        """The neighbours of all rows."""
+        """Return the neighbours of all rows."""
         return self._way(rows).union(rows)
 
     @property
     def size(self) -> int:
-        """Known when there are lists."""
+        """Bound of all row ids; 0 until lists are built."""
         return self._built.size if self._built is not None else 0
 
     def expand_edges(self, rows: Ids) -> tuple[Ids, Ids, Ids]:
-        """One neighbour for each edge."""
+        """Return one neighbour for each edge."""
         return self._way(rows).expand_edges(rows)
 
     def contains(self, sources: Ids, targets: Ids) -> Mask:
-        """For each pair, whether the target is a neighbour of the source."""
+        """Return for each pair whether the target is a neighbour of the source."""
         return self._way(sources).contains(sources, targets)
 
     def _way(self, rows: Ids) -> Adjacency:

@@ -1,7 +1,7 @@
-"""Result columns: values of rows in the types that the plan promises; whole entities as structs.
+"""Result columns: values of rows in the types that the plan declares; entities as structs.
 
-Owns the shape of an entity in a result: `id`, `type`, then its properties. Blobs are left out: they
-are never read by a query.
+Owns the shape of an entity in a result: `id`, `type`, then its properties. Blobs are left out:
+queries never read them.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _KEPT = 512
 
 
 def result_schema(catalog: Catalog, columns: Sequence[plan.Column]) -> pa.Schema:
-    """The Arrow schema of a result."""
+    """Return the Arrow schema of a result."""
     return pa.schema([_field(catalog, one) for one in columns])
 
 
@@ -37,21 +37,21 @@ def _field(catalog: Catalog, column: plan.Column) -> pa.Field:
 
 
 def entity_type(catalog: Catalog, type_name: str) -> pa.StructType:
-    """The struct of a whole node; for an interface, of what all its nodes have."""
+    """Return the struct type of a node; for an interface, with what all its nodes share."""
     shown = shown_properties(catalog, type_name)
     fields = [pa.field("id", pa.string()), pa.field(type_member(shown), pa.string())]
     return pa.struct([*fields, *(pa.field(one.name, arrow_type(one.type)) for one in shown)])
 
 
 def shown_properties(catalog: Catalog, type_name: str) -> list[Property]:
-    """The properties of a type that a result shows."""
+    """Return the properties of a type that a result contains."""
     owner = catalog.node(type_name) or catalog.interface(type_name)
     found = owner.properties if owner is not None else ()
     return [one for one in found if one.type.scalar is not ScalarType.BLOB]
 
 
 def type_member(shown: Sequence[Property]) -> str:
-    """`type`, with underscores in front when a property is called so."""
+    """Return `type`, prefixed with underscores while a property has that name."""
     name = "type"
     while any(one.name == name for one in shown):
         name = f"_{name}"
@@ -59,7 +59,7 @@ def type_member(shown: Sequence[Property]) -> str:
 
 
 def columns_needed(catalog: Catalog, columns: Sequence[plan.Column]) -> set[Column]:
-    """The columns that a projection reads."""
+    """Return the columns that a projection reads."""
     found: set[Column] = set()
     for one in columns:
         found |= needs(one.value)
@@ -70,12 +70,12 @@ def columns_needed(catalog: Catalog, columns: Sequence[plan.Column]) -> set[Colu
     return found
 
 
-# By identity, as plans are kept: the columns of a prepared query are always the same object.
+# Keyed by identity, as plans are: the columns of a prepared query are always the same object.
 _shapes: dict[tuple[int, int], tuple[Any, Any, pa.Schema, set[Column]]] = {}
 
 
 def _shape(catalog: Catalog, columns: Sequence[plan.Column]) -> tuple[pa.Schema, set[Column]]:
-    """The schema of a projection and the columns it reads, worked out once."""
+    """Return the schema of a projection and the columns it reads; computed once."""
     key = (id(catalog), id(columns))
     found = _shapes.get(key)
     if found is None:
@@ -92,7 +92,7 @@ def project(
     columns: Sequence[plan.Column],
     scores: dict[plan.Ranking, pa.Array] | None = None,
 ) -> pa.Table:
-    """The result columns of rows, each property read once."""
+    """Return the result columns of rows; each property is read once."""
     schema, needed = _shape(context.catalog, columns)
     source = RowSource(context, rows).prefetch(needed)
     arrays = []
@@ -111,12 +111,12 @@ def _empty(count: int) -> pa.Table:
 
 
 def fitted(found: pa.Array, kind: pa.DataType) -> pa.Array:
-    """An array in the type that the plan promises."""
+    """Return an array in the type that the plan declares."""
     return found if found.type == kind else found.cast(kind)
 
 
 def entities(source: RowSource, entity: plan.Entity) -> pa.Array:
-    """Whole nodes; null where the variable is."""
+    """Return entities as structs; null where the variable is null."""
     binding = source.rows[entity.variable]
     kind = entity_type(source.context.catalog, entity.type_name)
     names = [source.column(entity.variable, "id"), _type_names(binding)]

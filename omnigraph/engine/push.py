@@ -1,7 +1,8 @@
-"""Predicates as Arrow expressions for storage, where they mean exactly the same there.
+"""Filter pushdown: predicates as Arrow expressions that storage evaluates with the same result.
 
-What cannot be said exactly is not pushed: it is evaluated after the scan. Only "true" counts, so an
-expression may be null where the predicate is unknown. Never text.
+A predicate that cannot be expressed exactly is not pushed down; it is evaluated after the scan.
+Only "true" counts, so an expression may be null where the predicate is unknown. Filters are never
+passed to storage as SQL text.
 """
 
 import math
@@ -28,7 +29,7 @@ _MOST_ITEMS = 1_000
 
 
 def push(schema: pa.Schema, predicate: plan.Predicate, constant: Constants) -> Any | None:
-    """The expression for a predicate on the columns of one table, or None."""
+    """Return the expression of a predicate on the columns of one table, or None."""
     match predicate:
         case plan.Compare():
             return _compare(schema, predicate, constant)
@@ -82,13 +83,13 @@ def _expression(field: pa.Field, settled: Settled | Outcome) -> Any:
 
 
 def _float_test(field: pa.Field, settled: Settled) -> Any | None:
-    """Storage may order floats totally: -0.0 below 0.0, NaN beyond the infinities."""
+    """Storage may use the total order of floats: -0.0 below 0.0, NaN beyond the infinities."""
     operator, constant = settled.operator, settled.constant
     if not math.isfinite(constant) or operator == "!=":
         return None
     if operator == "=":
         return _one_of(field, [constant])
-    # The zero that has all others of its side beyond it, so that both zeros are on the same side.
+    # Choose the zero that puts both zeros on the same side of the comparison.
     edge = constant or (0.0 if operator in (">", "<=") else -0.0)
     found = _expression(field, Settled(operator, edge))
     if operator in (">", ">="):
@@ -97,7 +98,7 @@ def _float_test(field: pa.Field, settled: Settled) -> Any | None:
 
 
 def _text_test(schema: pa.Schema, test: plan.TextTest, constant: Constants) -> Any | None:
-    """Prefixes and parts of texts, which an index can find."""
+    """Prefix and substring tests, which an index can answer."""
     field = _field(schema, test.left)
     if field is None or not pa.types.is_string(field.type) or not is_constant(test.right):
         return None
@@ -123,7 +124,7 @@ def _in_list(schema: pa.Schema, test: plan.InList, constant: Constants) -> Any |
 
 
 def _one_of(field: pa.Field, values: list[Any]) -> Any:
-    """Whether a column has one of these values; zero has two spellings."""
+    """Return whether a column has one of these values; zero is stored with either sign."""
     if pa.types.is_floating(field.type) and 0 in values:
         values = [one for one in values if one] + [-0.0, 0.0]
     return pc.field(field.name).isin(constants_of(pa.array(values, field.type)))
@@ -139,7 +140,7 @@ def _field(schema: pa.Schema, value: plan.Value) -> pa.Field | None:
 
 
 def _plain(kind: pa.DataType) -> bool:
-    """Types whose comparison storage is known to do as we do."""
+    """Return whether storage is known to compare values of this type as the engine does."""
     types = pa.types
     tests = (types.is_string, types.is_integer, types.is_floating, types.is_boolean)
     return any(test(kind) for test in (*tests, types.is_date, types.is_timestamp))

@@ -1,7 +1,8 @@
-"""Neighbour lists that need not be made: those in memory, on disk, or of another version.
+"""Cached neighbour lists: in memory, on disk, or derived from those of another version.
 
-Owns their names. Lists belong to the exact versions of the edge table and of both endpoint tables,
-and a file says which; what was changed little is derived, along one edge table only.
+Owns the cache keys and file names. Lists belong to exact versions of the edge table and of both
+endpoint tables, and a file records which. Lists are derived only from other versions of the same
+edge table, and only if little has changed.
 """
 
 import hashlib
@@ -19,10 +20,10 @@ from .cache import Caches, root_name
 from .patch import patch
 from .topology import Tables, Topology
 
-LEAST = 100_000  # edges: lists of fewer are made as quickly as they are found
-_FOLD = 50  # lists are written again when one edge in so many has changed
-_VERSIONS = 2  # of the lists of one edge type that are kept in memory
-_TRIED = 3  # older lists that are looked at before new ones are made
+LEAST = 100_000  # edges; smaller lists are built as fast as they are loaded
+_FOLD = 50  # derived lists are saved once one edge in this many has changed
+_VERSIONS = 2  # versions of one edge type's lists that stay in memory
+_TRIED = 3  # older lists that are tried before lists are rebuilt
 _REPEATS = ("owners", "values", "counts")
 
 Versions = tuple[tuple[str, int], ...]
@@ -30,7 +31,7 @@ Versions = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The tables of an edge type at the versions of one snapshot; what kind of lists is wanted."""
+    """The tables of an edge type at the versions of one snapshot, and which lists to build."""
 
     store: Store
     tables: Tables
@@ -38,33 +39,33 @@ class Way:
 
     @property
     def versions(self) -> Versions:
-        """What the lists depend on, and nothing else."""
+        """The table versions that the lists depend on."""
         parts = (self.tables.edge, self.tables.source, self.tables.target)
         return tuple((one.location, one.version) for one in parts)
 
     @property
     def line(self) -> tuple[str, str, str]:
-        """What the lists of other versions of the same tables have in common with these."""
+        """The part of the key that lists of other versions of the same tables share."""
         return ("bags" if self.bags else "sets", root_name(self.store), self.tables.edge.location)
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """The name of the lists in memory."""
+        """The key of the lists in the memory cache."""
         return (*self.line, self.versions)
 
     def at(self, versions: Versions) -> Tables:
-        """The same tables at other versions."""
+        """Return the same tables at other versions."""
         edge, source, target = (open_table(self.store, *one) for one in versions)
         return Tables(edge, source, target)
 
 
 def recall(caches: Caches, way: Way) -> Topology | None:
-    """Lists that are on disk, or little different from others that are at hand."""
+    """Return lists from disk, or derived from cached lists of a similar version."""
     return _load(caches, way) or _derive(caches, way)
 
 
 def remember(caches: Caches, way: Way, make: Callable[[], Topology | None]) -> Topology | None:
-    """Lists in memory; found or made once, though many threads may want them."""
+    """Return lists from memory; built at most once, even if many threads need them."""
     held: Topology | None = caches.memory.get(way.key)
     if held is not None:
         return held
@@ -75,7 +76,7 @@ def remember(caches: Caches, way: Way, make: Callable[[], Topology | None]) -> T
 
 
 def write(caches: Caches, way: Way, made: Topology) -> Topology:
-    """The lists as they are on disk now, so that memory holds only what is in use."""
+    """Save the lists and return them memory-mapped, so that only pages in use take memory."""
     if caches.disk is None or len(made.out.values) < LEAST:
         return made
     facts = {"line": way.line, "versions": _spelled(way.versions), "dangling": made.dangling}
@@ -86,7 +87,7 @@ def write(caches: Caches, way: Way, made: Topology) -> Topology:
 
 
 def forget(caches: Caches, store: Store) -> None:
-    """Remove all lists of one root: after a cleanup their versions may be gone."""
+    """Remove all lists of one root: after a cleanup their table versions may be deleted."""
     own = root_name(store)
     for key in caches.memory.recent():
         if isinstance(key, tuple) and own in key[:2]:
@@ -99,7 +100,7 @@ def forget(caches: Caches, store: Store) -> None:
 
 
 def _siblings(caches: Caches, way: Way) -> list[Any]:
-    """Keys of lists of the same tables in memory, the most recently used first."""
+    """Return the keys of lists of the same tables in memory, most recently used first."""
     keys = caches.memory.recent()
     return [one for one in keys if isinstance(one, tuple) and one[:3] == way.line]
 
@@ -112,22 +113,22 @@ def _load(caches: Caches, way: Way) -> Topology | None:
 
 
 def _derive(caches: Caches, way: Way) -> Topology | None:
-    """Lists of another version, with what differs put right."""
+    """Derive the lists from those of another version."""
     for base, versions in _others(caches, way):
         try:
             found = patch(base, way.at(versions), way.tables)
-        except (StorageError, FileNotFoundError):  # cleanup took the older version away
+        except (StorageError, FileNotFoundError):  # a cleanup removed the older version
             continue
         if found is None:
             continue
-        # Written to disk now and then, not after every small change.
+        # Save only after enough changes, not after every small one.
         folds = found.drift * _FOLD > len(found.out.values)
         return write(caches, way, found) if folds else found
     return None
 
 
 def _others(caches: Caches, way: Way) -> Iterator[tuple[Topology, Versions]]:
-    """Lists of other versions: those in memory, else those on disk."""
+    """Yield lists of other versions: those in memory, else those on disk."""
     keys = _siblings(caches, way)
     for key in keys[:_TRIED]:
         held: Topology | None = caches.memory.get(key)
@@ -142,7 +143,7 @@ def _others(caches: Caches, way: Way) -> Iterator[tuple[Topology, Versions]]:
 
 
 def _spelled(versions: Versions) -> list[list[str]]:
-    """Versions as JSON can carry them: the numbers exceed 2^63."""
+    """Return versions in a JSON form: as strings, since the numbers exceed 2^63."""
     return [[place, str(number)] for place, number in versions]
 
 

@@ -1,6 +1,6 @@
-"""The bag of rows between operators: one array of row ids per variable, and nothing else.
+"""Rows passed between operators: one array of row ids per variable, and nothing else.
 
-Properties are never in here; they are fetched once, when it is known which rows are needed.
+Rows never hold properties; these are fetched once, when it is known which rows are needed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,15 +12,15 @@ import numpy.typing as npt
 Ids = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-NULL = -1  # the row id of a variable that an `optional` left empty
+NULL = -1  # row id of a variable that an `optional` left unbound
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What one variable is in every row: the row id in its table.
+    """The row id of one variable in every row.
 
-    `types` are table keys such as `node:Person` or `edge:Knows`. `kinds` tells for each row which
-    of them it is, and is None when there is only one. A binding without types carries plain
+    `table_keys` are keys such as `node:Person` or `edge:Knows`. `type_indexes` says for each row
+    which of them applies, and is None if there is only one. A binding without types carries plain
     numbers, such as the position of an outer row.
     """
 
@@ -29,12 +29,12 @@ class Binding:
     kinds: npt.NDArray[np.int16] | None = None
 
     def take(self, positions: Ids) -> "Binding":
-        """The same variable in the rows at these positions."""
+        """Return the variable in the rows at these positions."""
         kinds = self.kinds[positions] if self.kinds is not None else None
         return Binding(self.types, self.ids[positions], kinds)
 
     def of_type(self, key: str) -> Mask:
-        """In which rows the variable is a row of this table; nowhere where it is null."""
+        """Return the mask of rows whose variable is a row of this table; null never is."""
         if key not in self.types:
             return np.zeros(len(self.ids), np.bool_)
         found: Mask = self.ids != NULL
@@ -43,7 +43,7 @@ class Binding:
         return found
 
     def as_types(self, types: tuple[str, ...]) -> "Binding":
-        """The same with more types to tell apart."""
+        """Return the same binding over a larger set of types."""
         if self.types == types:
             return self
         names = np.array([types.index(key) for key in self.types] or [0], np.int16)
@@ -53,10 +53,10 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """`count` rows. Every binding has that many ids; a bag may have rows and no variables.
+    """`count` rows. Every binding has that many ids; rows without variables are possible.
 
-    `weights` says how often each row stands in the bag, None for once. Only a plan whose every
-    consumer is an aggregate may have them: they keep what nobody looks at from being spelled out.
+    `weights` says how often each row counts, None for once. Only a plan that consumes all rows by
+    aggregates may have them: they avoid materializing rows that are never read one by one.
 
     >>> rows = Rows.of({"p": Binding(("node:Person",), np.array([4, 7, 9]))})
     >>> rows.filter(np.array([True, False, True])).bindings["p"].ids.tolist()
@@ -69,28 +69,28 @@ class Rows:
 
     @classmethod
     def one(cls) -> "Rows":
-        """The bag before the first operator: one row without variables."""
+        """Return the input of the first operator: one row without variables."""
         return cls(1, {})
 
     @classmethod
     def of(cls, bindings: Mapping[str, Binding]) -> "Rows":
-        """Rows of at least one variable."""
+        """Return rows of at least one variable."""
         return cls(len(next(iter(bindings.values())).ids), dict(bindings))
 
     def take(self, positions: Ids) -> "Rows":
-        """The rows at these positions, in that order; a position may occur many times."""
+        """Return the rows at these positions, in that order; positions may repeat."""
         taken = {name: one.take(positions) for name, one in self.bindings.items()}
         weights = self.weights[positions] if self.weights is not None else None
         return Rows(len(positions), taken, weights)
 
     def filter(self, mask: Mask) -> "Rows":
-        """The rows where the mask is true."""
+        """Return the rows where the mask is true."""
         if bool(mask.all()):
             return self
         return self.take(np.flatnonzero(mask))
 
     def slice(self, start: int, stop: int) -> "Rows":
-        """The rows from one position up to another."""
+        """Return the rows from `start` up to `stop`."""
         cut = {
             name: Binding(
                 one.types,
@@ -103,20 +103,20 @@ class Rows:
         return Rows(max(0, min(stop, self.count) - start), cut, weights)
 
     def with_binding(self, name: str, binding: Binding) -> "Rows":
-        """The same rows with one more variable."""
+        """Return the same rows with one more variable."""
         return Rows(self.count, {**self.bindings, name: binding}, self.weights)
 
     def joined(self, positions: Ids, added: Mapping[str, Binding]) -> "Rows":
-        """Rows taken by position, each with new variables: what an expansion gives."""
+        """Return the rows at these positions with new variables, as an expansion produces them."""
         taken = self.take(positions)
         return replace(taken, bindings={**taken.bindings, **added})
 
     def only(self, names: Iterable[str]) -> "Rows":
-        """The same rows without all other variables."""
+        """Return the same rows with only these variables."""
         return Rows(self.count, {name: self.bindings[name] for name in names}, self.weights)
 
     def weighted(self, factor: Ids) -> "Rows":
-        """The same rows, each as many times more often as its factor says."""
+        """Return the same rows with their weights multiplied by factors."""
         weights = factor if self.weights is None else self.weights * factor
         return replace(self, weights=weights)
 
@@ -125,12 +125,12 @@ class Rows:
 
     @property
     def width(self) -> int:
-        """About how many bytes a row takes."""
+        """Approximate bytes per row."""
         return sum(8 if one.kinds is None else 10 for one in self.bindings.values())
 
 
 def concat_bindings(parts: Iterable[Binding]) -> Binding:
-    """One variable of several bags put together; types are merged in order of appearance."""
+    """Concatenate one variable of several bags; types are merged in order of appearance."""
     found = list(parts)
     types = tuple(dict.fromkeys(key for one in found for key in one.types))
     same = [one.as_types(types) for one in found]
@@ -141,7 +141,7 @@ def concat_bindings(parts: Iterable[Binding]) -> Binding:
 
 
 def concat(parts: Iterable[Rows]) -> Rows:
-    """Bags with the same variables, one after the other."""
+    """Concatenate bags that have the same variables."""
     found = list(parts)
     if len(found) == 1:
         return found[0]

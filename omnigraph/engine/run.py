@@ -1,7 +1,7 @@
-"""Runs a read: binds parameters, rewrites the plan, runs it, gives a table.
+"""Execution of reads: binds parameters, rewrites the plan, runs it, returns a table.
 
-The doors of the engine for reads. A plan is rewritten once per compiled query and schema; what
-remains per call is the work itself.
+The entry points of the engine for reads. A plan is rewritten once per compiled query and schema;
+only the execution itself remains per call.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,14 +38,14 @@ _KEPT = 512
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What a read took."""
+    """What a read cost."""
 
     rows: int
     milliseconds: float
     peak_bytes: int
 
     def to_dict(self) -> dict[str, float]:
-        """The figures by name."""
+        """Return the figures by name."""
         return {
             "rows": self.rows,
             "milliseconds": self.milliseconds,
@@ -55,7 +55,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a read: a table with the columns of the plan, and what it took."""
+    """The result of a read: a table with the columns of the plan, and its cost."""
 
     table: pa.Table
     stats: Stats
@@ -70,7 +70,7 @@ def run_read(
     caches: Caches | None = None,
     mode: Mode = "standard",
 ) -> Answer:
-    """Run a compiled read on a snapshot; `params` are values as callers give them."""
+    """Run a compiled read on a snapshot; `params` are values as callers pass them."""
     began = perf_counter()
     what, context = start(snapshot, query, bind(query, params, mode), limits, caches)
     try:
@@ -90,10 +90,10 @@ def stream_read(
     caches: Caches | None = None,
     mode: Mode = "standard",
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Run a compiled read batch by batch: the schema of the result, and its batches.
+    """Run a compiled read in batches; return the result schema and an iterator of batches.
 
     Without an order, groups, a ranking or `distinct`, memory does not grow with the result, and
-    rows come as they are stored. Nothing runs before the first batch is asked for.
+    rows come in storage order. Nothing runs before the first batch is requested.
     """
     what, context = start(snapshot, query, bind(query, params, mode), limits, caches)
     batches = stream(context, what, bounds(context, what), execute)
@@ -101,7 +101,7 @@ def stream_read(
 
 
 def bind(query: CompiledQuery, params: Mapping[str, Any], mode: Mode = "standard") -> Bound:
-    """The values of all parameters, and the one time of the request."""
+    """Return the values of all parameters, with one timestamp for the whole request."""
     return bind_parameters(query.parameters, params, mode, now=ids.now_millis())
 
 
@@ -112,7 +112,7 @@ def start(
     limits: Limits | None = None,
     caches: Caches | None = None,
 ) -> tuple[plan.ReadPlan, Context]:
-    """The rewritten plan of a read, and the context to run it in."""
+    """Return the rewritten plan of a read and the context to run it in."""
     if not isinstance(query.plan, plan.ReadPlan):
         raise UsageError(reason=f"'{query.name}' is a mutation, not a read")
     ir = snapshot.schema.ir
@@ -121,13 +121,13 @@ def start(
     return prepared(query.plan, ir), context
 
 
-# By identity, since hashing a plan costs more than running a small one; both objects are held, so
-# that their addresses stay theirs.
+# Keyed by identity, since hashing a plan costs more than running a small one. Both objects are
+# kept alive in the entry, so that their ids cannot be reused.
 _prepared: dict[tuple[int, int], tuple[plan.ReadPlan, SchemaIR, plan.ReadPlan]] = {}
 
 
 def prepared(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
-    """The plan after all rewrites, made once."""
+    """Return the plan after all rewrites; computed once."""
     key = (id(what), id(ir))
     found = _prepared.get(key)
     if found is None:
@@ -138,7 +138,7 @@ def prepared(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
 
 
 def execute(context: Context, what: plan.ReadPlan) -> pa.Table:
-    """The result of a plan."""
+    """Run a plan and return its result."""
     rows = run_operators(context, Rows.one(), what.operators)
     offset, most = bounds(context, what)
     limit = None if what.distinct else most
@@ -156,7 +156,7 @@ def execute(context: Context, what: plan.ReadPlan) -> pa.Table:
 def plain(
     context: Context, rows: Rows, what: plan.ReadPlan, most: int | None, offset: int
 ) -> pa.Table:
-    """The rows of a query that does not group, in order, as result columns."""
+    """Return the ordered rows of an ungrouped query as result columns."""
     scored = score(context, rows, what, most) if has_scores(what) else None
     keys: list[Key] = []
     if scored is not None:
@@ -168,19 +168,19 @@ def plain(
 
 
 def bounds(context: Context, what: plan.ReadPlan) -> tuple[int, int | None]:
-    """How many rows are skipped, and how many are needed at most, the skipped ones included."""
+    """Return how many rows to skip, and the most rows needed, including the skipped ones."""
     offset = amount(context, what.offset, "offset") or 0
     limit = amount(context, what.limit, "limit")
     return offset, None if limit is None else offset + limit
 
 
 def amount(context: Context, value: plan.Value | None, word: str) -> int | None:
-    """The number of `limit` or `offset`."""
+    """Evaluate the argument of `limit` or `offset`."""
     if value is None:
         return None
     found: int = context.constant(value)
     if found < 0:
         name = value.name if isinstance(value, plan.Parameter) else word
-        wanted = f"a number that is not negative, for `{word}`"
+        wanted = f"a non-negative number for `{word}`"
         raise ParameterError(parameter=name, expected=wanted, actual=found)
     return found

@@ -1,7 +1,7 @@
-"""Scans: the nodes of a type, or of the types behind an interface, that pass filters.
+"""Scans: the nodes of a type, or of the types that implement an interface, that pass filters.
 
-What storage can decide exactly it decides; the rest is tested on the columns that the same scan
-brings along. A second scan forms a cross product.
+Storage evaluates the filters that it evaluates exactly; the remaining ones are tested on columns
+that the same scan reads. A second scan forms a cross product.
 """
 
 import math
@@ -32,25 +32,25 @@ from .rows import Binding, Ids, Mask, Rows, concat_bindings
 if TYPE_CHECKING:
     from .words import Question
 
-SCANNED = 160  # a scan costs as much as loading a few of the rows it looks at
+SCANNED = 160  # scanning this many rows costs about as much as loading one of them
 
 
 def node_scan(context: Context, rows: Rows, scan: plan.NodeScan) -> Rows:
-    """Every row with every node of the scan."""
+    """Combine every row with every node of the scan."""
     return cross(context, rows, scan.variable, found_nodes(context, scan))
 
 
 def found_nodes(context: Context, scan: plan.NodeScan) -> Binding:
-    """The nodes of a scan, each once."""
+    """Return the nodes of a scan, each once."""
     keys = [f"node:{name}" for name in scan.implementers or (scan.type_name,)]
     if scan.implementers == () and context.catalog.node(scan.type_name) is None:
-        return Binding((), np.empty(0, np.int64))  # an interface that nobody implements
+        return Binding((), np.empty(0, np.int64))  # an interface without implementers
     parts = [Binding((key,), row_ids(context, key, scan.filters)) for key in keys]
     return parts[0] if len(parts) == 1 else concat_bindings(parts)
 
 
 def cross(context: Context, rows: Rows, variable: str, found: Binding) -> Rows:
-    """All pairs of a row and an entity."""
+    """Return all pairs of a row and an entity."""
     many = len(found.ids)
     if rows.count == 1 and rows.weights is None and not rows.bindings:
         return Rows(many, {variable: found})
@@ -62,7 +62,7 @@ def cross(context: Context, rows: Rows, variable: str, found: Binding) -> Rows:
 
 
 def row_ids(context: Context, key: str, filters: tuple[plan.Predicate, ...]) -> Ids:
-    """The row ids of a table that pass all filters, in order."""
+    """Return the row ids of a table that pass all filters, in order."""
     context.meter.check()
     worded = _by_words(context, key, filters)
     if worded is not None:
@@ -85,7 +85,7 @@ def row_ids(context: Context, key: str, filters: tuple[plan.Predicate, ...]) -> 
 def split(
     context: Context, key: str, filters: tuple[plan.Predicate, ...]
 ) -> tuple[Any | None, tuple[plan.Predicate, ...]]:
-    """The part of the filters that storage decides, and those that remain."""
+    """Return the filter that storage evaluates, and the predicates that remain."""
     schema = context.table(key).schema
     found = [(one, push(schema, one, context.constant)) for one in filters]
     pushed = [expression for _, expression in found if expression is not None]
@@ -96,7 +96,7 @@ def split(
 def asked_words(
     context: Context, key: str, filters: tuple[plan.Predicate, ...]
 ) -> "Question | None":
-    """What a full-text index is asked to find the rows of a scan, if it is."""
+    """Return the full-text index lookup that finds the rows of a scan, if one is used."""
     if not any(isinstance(one, plan.TextSearch) for one in filters):
         return None
     from .words import question
@@ -115,7 +115,7 @@ def _by_words(context: Context, key: str, filters: tuple[plan.Predicate, ...]) -
 
 
 def key_scan(context: Context, rows: Rows, scan: KeyScan) -> Rows:
-    """The node of a complete key, found by its id."""
+    """Look up the node with a complete key by its id."""
     key = f"node:{scan.scan.type_name}"
     ids = np.empty(0, np.int64)
     wanted = key_of(context, scan)
@@ -144,7 +144,7 @@ def _by_rank(context: Context, rows: Rows, scan: KeyScan, row: int | None) -> Ro
 
 
 def _by_memory(context: Context, key: str, filters: tuple[plan.Predicate, ...]) -> Ids | None:
-    """The same from columns that are in memory."""
+    """Return the row ids that pass all filters, using cached columns; None if not cached."""
     ids = hot_rows(context, key)
     names = sorted({name for _, name in needs(*filters)})
     if ids is None or (filters and not names):
@@ -164,7 +164,7 @@ def _passes(
     names = sorted({name for _, name in needs(predicate)})
     first = columns[names[0]] if names else None
     if first is not None and len(names) == 1 and first.codes is not None:
-        # Decided once per distinct value.
+        # Test each distinct value once.
         source = TableSource(pa.table({names[0]: first.values}), context.params)
         return mask(source, predicate)[first.index(ids)]
     table = pa.table({name: columns[name].take(ids) for name in names})
@@ -172,7 +172,7 @@ def _passes(
 
 
 def key_of(context: Context, scan: KeyScan) -> str | None:
-    """The id that the members of a key make, or None when no node can have them."""
+    """Return the id formed by the key members, or None when no node can have them."""
     values = [_stored(kind, context.constant(value)) for _, kind, value in scan.key]
     if any(value is None for value in values):
         return None
@@ -183,7 +183,7 @@ def key_of(context: Context, scan: KeyScan) -> str | None:
 
 
 def _stored(kind: PropertyType, value: Any) -> Any:
-    """The value as a key of this type holds it, or None when it cannot."""
+    """Return the value as a key of this type stores it, or None when it cannot."""
     if isinstance(value, float) and math.isnan(value):
         return None
     settled = settle(arrow_type(kind), "=", value) if value is not None else "never"

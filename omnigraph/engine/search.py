@@ -1,8 +1,8 @@
-"""Rankings: the scores of `bm25` and `nearest`, exact, from the stored values.
+"""Scores of `bm25` and `nearest`, computed exactly from the stored values.
 
-Scores are computed once per entity; which entities need one is decided in `nearest.py`. The
-statistics of `bm25` are those of all nodes of the type in the snapshot, so that a score does not
-depend on what else a query asks for.
+Scores are computed once per entity; `nearest.py` decides which entities need one. The statistics
+of `bm25` cover all nodes of the type in the snapshot, so that a score does not depend on the rest
+of a query.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ _K1, _B = 1.2, 0.75
 
 
 def scores_of(context: Context, rows: Rows, ranking: plan.Ranking) -> Scores:
-    """The score of every row; NaN for a row that the ranking leaves out."""
+    """Return the score of every row; NaN for a row that the ranking excludes."""
     if isinstance(ranking, plan.Fuse):
         from .fuse import fused
 
@@ -46,7 +46,7 @@ def scores_of(context: Context, rows: Rows, ranking: plan.Ranking) -> Scores:
 
 
 def entity_scores(context: Context, binding: Binding, ranking: plan.Bm25 | plan.Nearest) -> Scores:
-    """The score of each entity of a variable."""
+    """Return the score of each entity of a variable."""
     query = context.constant(ranking.query)
     if query is None or not binding.types:
         return np.full(len(binding.ids), np.nan)
@@ -58,12 +58,12 @@ def entity_scores(context: Context, binding: Binding, ranking: plan.Bm25 | plan.
 
 
 def best_first(ranking: plan.Ranking, scores: Scores) -> Scores:
-    """Numbers that ascend from the best row to the worst."""
+    """Return numbers that ascend from the best row to the worst."""
     return scores if isinstance(ranking, plan.Nearest) else -scores
 
 
 def as_column(scores: Scores) -> pa.Array:
-    """Scores as a result column."""
+    """Return scores as a result column."""
     return pa.array(scores, mask=np.isnan(scores))
 
 
@@ -80,7 +80,7 @@ def bm25(context: Context, binding: Binding, name: str, query: str) -> Scores:
         scores, hit = np.zeros(corpus.tokens.texts), np.zeros(corpus.tokens.texts, np.bool_)
         norm = _K1 * (1 - _B + _B * corpus.tokens.lengths() / mean)
         for word in wanted:
-            holding = sum(int(np.count_nonzero(one)) for one in often[word].values())
+            holding = sum(int(np.count_nonzero(counts)) for counts in often[word].values())
             rarity = np.log1p((count - holding + 0.5) / (holding + 0.5))
             scores += rarity * often[word][key] * (_K1 + 1) / (often[word][key] + norm)
             hit |= often[word][key] > 0
@@ -91,18 +91,18 @@ def bm25(context: Context, binding: Binding, name: str, query: str) -> Scores:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Corpus:
-    """The tokens of all texts of a property, and the rows they belong to, in order."""
+    """The tokens of all texts of a property, and the row ids they belong to, in order."""
 
     tokens: Tokens
     rows: Ids
 
     def frequencies(self, word: str) -> Ids:
-        """How often a word stands in each text."""
+        """Return how often a token occurs in each text."""
         hits = self.tokens.owners[self.tokens.numbers(frozenset({word}))]
         return np.bincount(hits, minlength=self.tokens.texts)
 
     def of(self, scores: Scores, rows: Ids) -> Scores:
-        """Scores of rows; NaN for one without a text."""
+        """Return the scores of rows; NaN for a row without a text."""
         if len(self.rows) == 0:
             return np.full(len(rows), np.nan)
         place = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
@@ -110,17 +110,17 @@ class _Corpus:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory, about."""
+        """Approximate bytes in memory."""
         return self.tokens.owners.nbytes * 2 + self.rows.nbytes + 64 * len(self.tokens.words)
 
 
 def _corpus(context: Context, key: str, name: str) -> _Corpus:
-    """The texts of a property, analysed once per version of the table."""
+    """Return the texts of a property, analysed once per version of the table."""
     caches, table = caches_of(context), context.table(key)
     place = ("tokens", root_name(context.snapshot.store), table.location, table.version, name)
     held: _Corpus | None = caches.memory.get(place)
     if held is None:
-        context.meter.enter()  # before a lock that others may wait for
+        context.meter.enter()  # must precede a lock that other threads may wait for
         held = caches.memory.make(place, lambda: _analysed(context, key, name), _size)
     return held if held is not None else _analysed(context, key, name)
 
@@ -141,9 +141,9 @@ def _analysed(context: Context, key: str, name: str) -> _Corpus:
 
 
 def distances(vectors: pa.Array, query: Sequence[float] | Scores, metric: str = "cosine") -> Scores:
-    """The distance of each vector from a point; NaN where there is none.
+    """Return the distance of each vector from the query vector; NaN for null.
 
-    A vector of length zero points nowhere: its cosine to everything is 0, its distance 1.
+    A vector of length zero has no direction: its cosine with any vector is 0, its distance 1.
 
     >>> stored = pa.array([[3.0, 4.0], None, [0.0, 0.0]], pa.list_(pa.float32(), 2))
     >>> distances(stored, [0.0, 1.0]).round(3).tolist()
@@ -178,7 +178,7 @@ _METRICS = {"cosine": _cosine, "l2": _euclidean, "dot": _dot}
 
 
 def metric_of(context: Context, types: Sequence[str], name: str) -> str:
-    """The metric of the index on a property, cosine when none is declared."""
+    """Return the metric of the index on a property; cosine when none is declared."""
     found = {
         dict(one.options).get("metric", "cosine")
         for key in types
@@ -186,18 +186,18 @@ def metric_of(context: Context, types: Sequence[str], name: str) -> str:
         if isinstance(one, Index) and one.columns == (name,)
     }
     if len(found) > 1:
-        raise QueryExecutionError(reason=f"the types of one ranking measure `{name}` differently")
+        raise QueryExecutionError(reason=f"the ranked types index `{name}` with different metrics")
     return found.pop() if found else "cosine"
 
 
 def point_of(context: Context, ranking: plan.Nearest) -> Scores | None:
-    """The point that a ranking measures from, if it is given."""
+    """Return the query vector of a ranking; None when its argument is null."""
     query = context.constant(ranking.query)
     return None if query is None else np.asarray(_vector(context, ranking, query), np.float64)
 
 
 def _vector(context: Context, ranking: plan.Nearest, query: Any) -> Sequence[float]:
-    """The point to measure from; a text is embedded, once per query."""
+    """Return the query vector; a text is embedded, once per query."""
     if not isinstance(query, str):
         found: Sequence[float] = query
         return found
@@ -212,7 +212,7 @@ def _embedded(context: Context, ranking: plan.Nearest, query: str) -> Sequence[f
     if context.embed is None:
         raise EmbeddingError(
             f"`nearest` with a text needs an embedding provider for '{ranking.field.name}'",
-            hint="give the vector itself, or configure a provider",
+            hint="pass a vector, or configure an embedding provider",
             provider="none",
             effect="none",
         )

@@ -1,7 +1,7 @@
-"""What insert, update and delete do to an overlay, one statement at a time.
+"""Execution of insert, update and delete statements on an overlay, one at a time.
 
-Owns values on their way from a statement into a row, made ids, and the count of what was affected.
-Never asks the store by itself, and never publishes.
+Owns the conversion of statement values to row values, generated ids, and the counts of affected
+entities. Never reads the store directly and never publishes.
 """
 
 from collections.abc import Mapping
@@ -29,32 +29,32 @@ _LONGEST = LoadLimits().value_bytes
 
 @dataclass(slots=True)
 class Tally:
-    """What the statements of an operation did."""
+    """What the statements of an operation affected."""
 
     nodes: dict[str, int] = field(default_factory=dict)
     edges: dict[str, int] = field(default_factory=dict)
     ids: dict[str, list[str]] = field(default_factory=dict)
 
     def count(self, kind: str, name: str, number: int) -> None:
-        """So many entities of a type were affected."""
+        """Count affected entities of a type."""
         if number:
             counts = self.nodes if kind == "node" else self.edges
             counts[name] = counts.get(name, 0) + number
 
 
 class Mint:
-    """Made ids: a repetition of the same operation gets the same ones."""
+    """Generates ids; a retry of the same operation gets the same ids again."""
 
     def __init__(self) -> None:
         self._made: list[str] = []
         self._next = 0
 
     def restart(self) -> None:
-        """Begin again with the first."""
+        """Start again with the first id."""
         self._next = 0
 
     def __call__(self) -> str:
-        """The next id."""
+        """Return the next id."""
         if self._next == len(self._made):
             self._made.append(ids.new_ulid())
         self._next += 1
@@ -105,7 +105,7 @@ def _insert(
 
 
 def _stored(type_: Node | Edge, prop: Property, given: Mapping[str, Any]) -> Any:
-    """The value of a property in a new row; what only rules forbid is left to them."""
+    """Return the value of a property in a new row; constraints are checked later."""
     if prop.name not in given:
         return default_value(prop)
     return _fitting(type_, prop, given[prop.name])

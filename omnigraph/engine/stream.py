@@ -1,8 +1,8 @@
-"""Rows batch by batch, in memory that does not grow with the result.
+"""Results in batches, in memory that does not grow with the result.
 
-The first scan is read a piece at a time and every piece goes through the rest of the plan. Rows
-come as they are stored; a plan that needs all rows at once (an order, groups, a ranking, distinct
-rows) is run as a whole and handed out in batches.
+The first scan is read in batches and each batch passes through the rest of the plan. Rows come in
+storage order. A plan that needs all rows at once (an order, groups, a ranking, distinct rows) runs
+as a whole and its result is split into batches.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ BATCH = 16_384
 
 
 def streams(what: plan.ReadPlan) -> bool:
-    """Whether rows can come out before all of them are known."""
+    """Return whether rows can be returned before all of them are known."""
     whole = what.aggregated or what.distinct or bool(what.order) or has_scores(what)
     return not whole and isinstance(what.operators[0], plan.NodeScan)
 
@@ -38,20 +38,20 @@ def stream(
     bounds: tuple[int, int | None],
     execute: Callable[[Context, plan.ReadPlan], pa.Table],
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of a result; `bounds` are the rows to skip and the rows to stop after."""
+    """Yield the batches of a result; `bounds` are the rows to skip and the row to stop after."""
     try:
         if streams(what):
             yield from _cut(_pieces(context, what), *bounds)
         else:
             table = execute(context, what)
-            context.meter.leave()  # whoever reads slowly keeps nobody waiting
+            context.meter.leave()  # a slow reader must not block other queries
             yield from table.to_batches(max_chunksize=BATCH)
     finally:
         context.meter.leave()
 
 
 def _cut(tables: Iterator[pa.Table], skip: int, stop: int | None) -> Iterator[pa.RecordBatch]:
-    """The rows from `skip` up to `stop`."""
+    """Yield the rows from `skip` up to `stop`."""
     seen = 0
     if stop == 0:
         return
@@ -78,13 +78,13 @@ def _pieces(context: Context, what: plan.ReadPlan) -> Iterator[pa.Table]:
         context.meter.leave()
         for at in range(0, rows.count, BATCH):
             made = project(context, rows.slice(at, at + BATCH), what.columns)
-            context.meter.leave()  # what is shown may have been loaded for it
+            context.meter.leave()  # projecting may have taken the slot again to load columns
             yield made
         context.meter.used = used
 
 
 def _seeds(context: Context, scan: plan.NodeScan, wanted: set[str]) -> Iterator[Rows]:
-    """The nodes of a scan, a piece at a time, with the columns that will be shown."""
+    """Yield the nodes of a scan in batches, with the columns that the result shows."""
     keys = [f"node:{name}" for name in scan.implementers]
     if context.catalog.node(scan.type_name) is not None:
         keys = [f"node:{scan.type_name}"]

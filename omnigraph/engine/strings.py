@@ -1,7 +1,7 @@
-"""Strings in order, as numbers: eight bytes at a time.
+"""String order as integer ranks, computed eight bytes at a time.
 
-Comparing machine words is several times faster than comparing strings, and the order of UTF-8 bytes
-is that of code points. Only strings that are equal so far are looked at further.
+Comparing machine words is several times faster than comparing strings, and UTF-8 byte order equals
+code point order. Only strings that are still tied are compared further.
 """
 
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 
 Ids = npt.NDArray[np.int64]
 _WORD = 8
-_LOOKS = 8  # words after which long strings that are still equal are compared as strings
+_LOOKS = 8  # words after which strings that are still tied are compared as strings
 
 
 def string_places(values: pa.Array) -> Ids:
-    """For each string how many are smaller: equal for equal ones; anything for null.
+    """Return for each string how many are smaller; ties share a rank, null gets any.
 
     >>> string_places(pa.array(["b", "a", "a" + chr(0), "bcdefghijk", "b"])).tolist()
     [2, 0, 1, 4, 2]
@@ -32,7 +32,7 @@ def string_places(values: pa.Array) -> Ids:
             return place
         left = _refine(place, left, words.at(left, look * _WORD))
         if len(left) and int(words.lengths[left].max()) <= (look + 1) * _WORD:
-            # All bytes were seen: what is still equal differs by zero bytes at the end, or not.
+            # All bytes were compared: remaining ties can differ only in trailing zero bytes.
             _refine(place, left, words.lengths[left].astype(np.uint64))
             return place
     if len(left):
@@ -41,7 +41,7 @@ def string_places(values: pa.Array) -> Ids:
 
 
 def _refine(place: Ids, left: Ids, numbers: npt.NDArray[np.uint64]) -> Ids:
-    """Order rows with equal places by numbers; gives those that are still equal."""
+    """Order rows of equal rank by numbers; return the rows that are still tied."""
     own = place[left]
     order = np.lexsort((numbers, own))
     own, numbers, rows = own[order], numbers[order], left[order]
@@ -57,7 +57,7 @@ def _refine(place: Ids, left: Ids, numbers: npt.NDArray[np.uint64]) -> Ids:
 
 
 def _compared(values: pa.Array) -> npt.NDArray[np.uint64]:
-    """The places of long strings, by comparing them."""
+    """Return the ranks of long strings, by comparing them as strings."""
     encoded = values.dictionary_encode()
     rank = np.empty(len(encoded.dictionary), np.uint64)
     rank[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(rank), dtype=np.uint64)
@@ -67,14 +67,14 @@ def _compared(values: pa.Array) -> npt.NDArray[np.uint64]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Words:
-    """The bytes of strings, to be read a word at a time."""
+    """The bytes of strings, readable one word at a time."""
 
     windows: npt.NDArray[Any]
     begins: Ids
     lengths: Ids
 
     def at(self, rows: Ids, offset: int) -> npt.NDArray[np.uint64]:
-        """Eight bytes of each string from an offset, the first the most significant; then zeros."""
+        """Return eight bytes of each string from an offset, big-endian, padded with zeros."""
         lengths = np.clip(self.lengths[rows] - offset, 0, _WORD)
         places = np.where(lengths > 0, self.begins[rows] + offset, 0)
         found = self.windows[places].view(">u8").ravel().astype(np.uint64)

@@ -1,7 +1,7 @@
-"""Upkeep of a graph: indexes that the schema asks for. Content never changes by it.
+"""Index maintenance: builds the indexes that the schema declares. Never changes content.
 
-Files are made before it is one's turn to write, so that a long build keeps no writer waiting; what
-no longer fits when the turn comes is made again.
+Index files are built before the writer slot is taken, so that a long build blocks no writer; what
+no longer applies by then is built again.
 """
 
 from collections.abc import Collection, Mapping
@@ -32,10 +32,10 @@ def ensure_indices(
     types: Collection[str] | None = None,
     hands: Hands | None = None,
 ) -> Commit | None:
-    """Build the indexes that the schema asks for over all rows that none covers.
+    """Build the indexes that the schema declares over all rows that are not yet covered.
 
-    Where files of an index are lost, those of the table are built anew.
-    `types` are keys of tables. Gives the commit, or None when every row is covered already.
+    If files of an index are missing, the indexes of that table are rebuilt.
+    `types` are table keys. Return the commit, or None when every row is covered already.
     """
     hands = hands or Here()
     base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
@@ -44,7 +44,7 @@ def ensure_indices(
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         epoch = txn.base.state.head.gc_epoch
-        # What was made before the collector passed may be gone.
+        # A garbage collection since then may have deleted the files.
         writes = _stage(txn, made if epoch == began else {}, types, hands)
         if not writes:
             return None
@@ -55,13 +55,13 @@ def ensure_indices(
 
 
 def pending(table: Table, one: Node | Edge) -> list[tuple[str, str]]:
-    """The indexes that the schema asks for and that are not built: (property, reason)."""
+    """Return the declared indexes that are not built, as (property, reason)."""
     waits = ((name, why_waiting(table, name, kind)) for name, kind in vector_columns(one).items())
     return pending_indexes(one) + [(name, why) for name, why in waits if why is not None]
 
 
 def cover(txn: WriteTxn, tables: Mapping[str, Table], hands: Hands) -> dict[str, Staged]:
-    """Indexes over every row of these tables that none covers; only where there is such a row."""
+    """Stage indexes over all uncovered rows of these tables; only for tables that have any."""
     plans = {
         key: plan_indexes(
             table,
@@ -71,21 +71,21 @@ def cover(txn: WriteTxn, tables: Mapping[str, Table], hands: Hands) -> dict[str,
         )
         for key, table in tables.items()
     }
-    jobs = [(tables[key], one) for key, plan in plans.items() for one in plan.new]
+    jobs = [(tables[key], task) for key, plan in plans.items() for task in plan.new]
     done = iter(hands.index(txn.store, jobs) if jobs else ())
     made = {key: list(islice(done, len(plan.new))) for key, plan in plans.items()}
-    staged = {key: finished(tables[key], plans[key], one) for key, one in made.items()}
-    return {key: one for key, one in staged.items() if one is not None}
+    staged = {key: finished(tables[key], plans[key], parts) for key, parts in made.items()}
+    return {key: indexes for key, indexes in staged.items() if indexes is not None}
 
 
 def columns_of(txn: WriteTxn, key: str) -> dict[str, str]:
-    """The columns of a table that get an index, and its kind."""
+    """Return the index keys of a table and the kind of each index."""
     catalog = read_schema(txn.store, txn.base.state.schema).ir.catalog
     return every_index(type_named(catalog, key))
 
 
 def built(before: Table, after: Table) -> list[str]:
-    """The columns of a table whose index covers more than it did; all, if it was made anew."""
+    """Return the columns whose index covers more than before; all if it was rebuilt."""
     was, now = covered(before), covered(after)
     return sorted(name for name in now if now[name] - was.get(name, frozenset())) or sorted(now)
 
@@ -94,8 +94,8 @@ def _stage(
     txn: WriteTxn, made: Mapping[str, Staged], types: Collection[str] | None, hands: Hands
 ) -> dict[str, Staged]:
     entries = txn.base.state.tables.items()
-    chosen = [key for key, one in entries if one.rows and (types is None or key in types)]
+    chosen = [key for key, entry in entries if entry.rows and (types is None or key in types)]
     tables = {key: txn.table(key) for key in chosen}
     kept = {key: made[key] for key in chosen if key in made and replays(made[key], tables[key])}
-    new = cover(txn, {key: one for key, one in tables.items() if key not in kept}, hands)
-    return {key: one for key in chosen for one in (kept.get(key) or new.get(key),) if one}
+    new = cover(txn, {key: table for key, table in tables.items() if key not in kept}, hands)
+    return {key: staged for key in chosen if (staged := kept.get(key) or new.get(key))}

@@ -1,9 +1,9 @@
-"""Text analysis and text conditions: the tokenizer, `search`, `match_text` and `fuzzy`.
+"""Text analysis and text predicates: the tokenizer, `search`, `match_text` and `fuzzy`.
 
-Works on any column without an index. The tokenizer is part of what a query means, and an index may
-speed answers up but never change them. A text is brought to Unicode NFKD without marks and to lower
-case, and cut at everything that is neither a letter nor a digit; the English stop words below are
-left out, and what remains is stemmed (`stem.py`).
+Works on any column without an index. The tokenizer is part of query semantics: an index may speed
+up a query but never change its result. A text is normalized to Unicode NFKD without marks,
+lowercased, and split at everything that is neither a letter nor a digit; the English stop words
+below are removed, and the remaining words are stemmed (`stem.py`).
 """
 
 import unicodedata
@@ -33,7 +33,7 @@ DEFAULT_EDITS = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tokens:
-    """The tokens of some texts: `words[codes[i]]` stands in text `owners[i]`, in order."""
+    """Tokens of several texts: `vocabulary[codes[i]]` occurs in text `text_indexes[i]`."""
 
     texts: int
     owners: Ids
@@ -41,17 +41,17 @@ class Tokens:
     words: tuple[str, ...]
 
     def lengths(self) -> Ids:
-        """How many tokens each text has."""
+        """Return how many tokens each text has."""
         return np.bincount(self.owners, minlength=self.texts)
 
     def numbers(self, wanted: frozenset[str]) -> npt.NDArray[np.bool_]:
-        """For each token whether it is one of these words."""
+        """Return for each token whether it is one of `tokens`."""
         chosen = np.array([word in wanted for word in self.words], np.bool_)
         return chosen[self.codes] if len(chosen) else np.zeros(len(self.codes), np.bool_)
 
 
 def tokenize(text: str) -> list[str]:
-    """The tokens of one text, in order.
+    """Return the tokens of one text, in order.
 
     >>> tokenize("The Crème-Brûlées of searching!")
     ['creme', 'brule', 'search']
@@ -61,17 +61,17 @@ def tokenize(text: str) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _tokenized(text: str) -> tuple[str, ...]:
-    """Queries come again: for each part of a table, to begin with."""
+    """Tokenize with a cache: the same query is tokenized again for each part of a table."""
     tokens = analyse(pa.array([text]))
     return tuple(tokens.words[code] for code in tokens.codes)
 
 
 def analyse(texts: pa.Array) -> Tokens:
-    """The tokens of a column; a null has none."""
+    """Return the tokens of a column; a null has none."""
     owners, pieces = _cut(texts)
     encoded = pieces.dictionary_encode()
     found = [token_of(one) for one in encoded.dictionary.to_pylist()]
-    words = tuple(dict.fromkeys(one for one in found if one))
+    words = tuple(dict.fromkeys(filter(None, found)))
     place = {word: at for at, word in enumerate(words)}
     numbers = np.array([place.get(one, -1) for one in found] or [-1], np.int64)
     codes = numbers[encoded.indices.to_numpy(zero_copy_only=False)]
@@ -80,16 +80,16 @@ def analyse(texts: pa.Array) -> Tokens:
 
 
 def _cut(texts: pa.Array) -> tuple[Ids, pa.Array]:
-    """The pieces of all texts, folded, in order, and the text of each.
+    """Return the case-folded words of all texts, in order, and the text index of each.
 
-    Texts of ASCII alone need no folding, and are cut in a third of the time.
+    Pure ASCII texts need no Unicode folding and are split in a third of the time.
     """
     plain = pc.fill_null(pc.string_is_ascii(texts), True)
     if pc.all(plain, min_count=0).as_py():
         return cut_plain(texts)
     flags = plain.to_numpy(zero_copy_only=False)
     parts = [_part(texts, flags, cut_plain), _part(texts, ~flags, _cut_any)]
-    owners = np.concatenate([one for one, _ in parts])
+    owners = np.concatenate([positions for positions, _ in parts])
     order = np.argsort(owners, kind="stable")
     pieces = pa.concat_arrays([one for _, one in parts])
     return owners[order], pieces.take(pa.array(order))
@@ -111,12 +111,12 @@ def _cut_any(texts: pa.Array) -> tuple[Ids, pa.Array]:
 
 
 def token_of(piece: str) -> str:
-    """A piece of text, folded already, as a token; empty for what is left out."""
+    """Return the token of a case-folded word; empty for a stop word."""
     return "" if piece in _STOP else stem(_ascii(piece))
 
 
 def _ascii(piece: str) -> str:
-    """Letters such as ø and ß in plain ones, where Unicode names them so."""
+    """Replace letters such as ø and ß by ASCII ones, where their Unicode names allow it."""
     return piece if piece.isascii() else "".join(map(_plain, piece))
 
 
@@ -136,7 +136,7 @@ def matches(
     query: str | None,
     edits: int | None = None,
 ) -> pa.Array:
-    """Where a text fits a query: by any token, or for `match_text` by all of them in a row."""
+    """Return where a text matches a query: by any token, or for `match_text` by the phrase."""
     if query is None:
         return pa.nulls(len(texts), pa.bool_())
     wanted, tokens = tokenize(query), analyse(texts)
@@ -154,7 +154,7 @@ def matches(
 
 
 def _phrase(tokens: Tokens, wanted: list[str]) -> Ids:
-    """The texts in which the words stand one behind the other."""
+    """Return the texts in which the tokens occur consecutively."""
     last = len(tokens.codes) - len(wanted) + 1
     if not wanted or last <= 0:
         return np.empty(0, np.int64)
@@ -166,16 +166,16 @@ def _phrase(tokens: Tokens, wanted: list[str]) -> Ids:
 
 
 def near(words: Iterable[str], wanted: frozenset[str], edits: int) -> frozenset[str]:
-    """The words within so many edits of one that is wanted."""
+    """Return the tokens within `max_edits` edits of a query token."""
     if edits < 0:
-        raise QueryExecutionError(reason=f"`fuzzy` cannot make {edits} edits")
+        raise QueryExecutionError(reason=f"`fuzzy` needs 0 or more edits, not {edits}")
     return frozenset(
         word for word in words if any(distance(word, one, edits) <= edits for one in wanted)
     )
 
 
 def distance(one: str, other: str, most: int) -> int:
-    """The Levenshtein distance, or more than `most` as soon as it is known to be more.
+    """Return the Levenshtein distance, or `max_distance` + 1 as soon as it must be larger.
 
     >>> distance("serch", "search", 2), distance("cat", "elephant", 2)
     (1, 3)

@@ -1,7 +1,7 @@
-"""Neighbour lists of an edge type, made from its table: for both directions at once.
+"""Builds the neighbour lists of an edge type from its table, for both directions at once.
 
-Owns building. The lists depend on one version of the edge table and of both endpoint tables and on
-nothing else. An edge whose end is not there is left out, and counted.
+The lists depend only on one version of the edge table and of both endpoint tables. An edge with a
+missing endpoint is left out and counted.
 """
 
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ from .adjacency import Array, Lists, changes
 from .encode import Encoder, encoder_of
 
 _NARROW = 1 << 31
-_PART = 1 << 17  # edges translated at a time
+_PART = 1 << 17  # edges encoded at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """An edge table and the tables of its ends, each at one version."""
+    """An edge table and its endpoint tables, each at one version."""
 
     edge: Table
     source: Table
@@ -33,10 +33,10 @@ class Tables:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The lists of an edge type: `out` by source, `back` by target.
+    """The neighbour lists of an edge type, by source and by target.
 
-    `dangling` edges are left out; while there are none, a new node cannot change the lists.
-    `drift` counts the edges that were changed since the lists were last written to disk.
+    Dangling edges are left out; while there are none, a new node cannot change the lists.
+    `unsaved_changes` counts the edges changed since the lists were last written to disk.
     """
 
     out: Lists
@@ -52,7 +52,7 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """The edges of a table as row ids; `edges` are their own, if they were wanted."""
+    """Edges as pairs of endpoint row ids; `edge_ids` are their own row ids, if requested."""
 
     sources: Array
     targets: Array
@@ -62,21 +62,21 @@ class Ends:
 
 
 def build(tables: Tables, *, edges: bool) -> Topology:
-    """Read the tables and sort: sets of neighbours, or with `edges` bags with edge row ids."""
+    """Build sets of neighbours or, with `with_edge_ids`, bags that also hold edge row ids."""
     ends = read_ends(tables, edges=edges)
     forth = (ends.sources, ends.targets, ends.highest[0] + 1)
     back = (ends.targets, ends.sources, ends.highest[1] + 1)
     with ThreadPoolExecutor(2) as pool:
         if ends.edges is not None:
-            made = pool.map(lambda one: make_bag(one[0], one[1], ends.edges, one[2]), (forth, back))
+            made = pool.map(lambda way: make_bag(way[0], way[1], ends.edges, way[2]), (forth, back))
         else:
-            made = pool.map(lambda one: make_sets(*one), (forth, back))
+            made = pool.map(lambda way: make_sets(*way), (forth, back))
         first, second = made
     return Topology(first, second, ends.dangling)
 
 
 def read_ends(tables: Tables, *, edges: bool) -> Ends:
-    """All edges, with their ends looked up."""
+    """Read all edges with their endpoints as row ids."""
     with ThreadPoolExecutor(2) as pool:
         same = tables.source.location == tables.target.location
         first = pool.submit(read_encoder, tables.source)
@@ -91,7 +91,7 @@ def read_ends(tables: Tables, *, edges: bool) -> Ends:
 
 
 def read_encoder(table: Table) -> tuple[Encoder, int]:
-    """The ids of a node table, and its highest row id (-1 when it is empty)."""
+    """Return the id encoder of a node table, and its highest row id (-1 when it is empty)."""
     found = scan(table, ["id"], row_ids=True)
     rows = row_id_array(found)
     return encoder_of(found["id"], rows), int(rows.max()) if len(rows) else -1
@@ -108,7 +108,7 @@ def _encode(encoder: Encoder, column: pa.ChunkedArray, highest: int) -> Array:
 
 
 def _parts(column: pa.ChunkedArray) -> Iterator[pa.Array]:
-    """Arrays of about `_PART` rows; scans give many small ones."""
+    """Yield arrays of about `_ENCODE_CHUNK_ROWS` rows; scans return many small ones."""
     for start in range(0, len(column), _PART):
         yield column.slice(start, _PART).combine_chunks()
 
@@ -124,7 +124,7 @@ def _attached(sources: Array, targets: Array, edges: Array | None, highest: Any)
 
 
 def make_sets(owners: Array, values: Array, size: int) -> Lists:
-    """Lists without repetition for rows 0 to `size - 1`.
+    """Return lists without repetition for rows 0 to `row_count - 1`.
 
     >>> made = make_sets(np.array([1, 0, 1, 1]), np.array([3, 2, 3, 1]), 2)
     >>> made.starts.tolist(), made.values.tolist(), [one.tolist() for one in made.repeats]
@@ -144,14 +144,14 @@ def make_sets(owners: Array, values: Array, size: int) -> Lists:
 
 
 def make_bag(owners: Array, values: Array, edges: Array | None, size: int) -> Lists:
-    """Lists with an entry for every edge, parallel ones by edge row id."""
+    """Return lists with one entry per edge; parallel edges are ordered by edge row id."""
     own = edges if edges is not None else np.empty(0, np.int64)
     order = np.lexsort((own, values, owners))
     return Lists(starts_of(owners[order], size), values[order], edges=own[order])
 
 
 def sorted_pairs(owners: Array, values: Array) -> tuple[Array, Array]:
-    """Pairs in order. One sort of 64-bit numbers is several times quicker than one of pairs."""
+    """Sort pairs; one sort of packed 64-bit numbers is several times faster than a pair sort."""
     if owners.dtype == np.int32 and values.dtype == np.int32:
         keys = owners.astype(np.int64)
         keys <<= 32
@@ -164,14 +164,14 @@ def sorted_pairs(owners: Array, values: Array) -> tuple[Array, Array]:
 
 
 def starts_of(owners: Array, size: int) -> Array:
-    """Where the list of each row begins, when pairs are sorted by owner."""
+    """Return where the list of each row begins; pairs must be sorted by owner."""
     starts = np.zeros(size + 1, np.int64)
     np.cumsum(np.bincount(owners, minlength=size), out=starts[1:])
     return narrow(starts)
 
 
 def narrow(values: Array) -> Array:
-    """The same numbers in 32 bits where they fit."""
+    """Return the same numbers in 32 bits if they fit."""
     if values.dtype == np.int32 or (len(values) and int(values.max()) >= _NARROW):
         return values
     return values.astype(np.int32)

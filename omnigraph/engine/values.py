@@ -1,6 +1,6 @@
-"""Values of rows before they are spelled out: distinct values, and which of them each row has.
+"""Values of rows in encoded form: the values, and an index that says which one each row has.
 
-A property is looked at once per entity, however many rows the entity stands in.
+A property is read once per entity, no matter in how many rows the entity occurs.
 """
 
 from dataclasses import dataclass
@@ -20,48 +20,48 @@ from .context import Context
 from .fetch import RowSource
 from .rows import Ids, Mask, Rows
 
-_DENSE = 16  # a mark for each number is quicker than sorting up to so many times the numbers
+_DENSE = 16  # a mark array up to this many times the input is faster than sorting
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """`values[index[i]]` is the value of row i; without an index, `values[i]` is."""
+    """`values[value_index[i]]` is the value of row i; without an index it is `values[i]`."""
 
     values: pa.Array
     index: Ids | None = None
 
     def spelled(self) -> pa.Array:
-        """One value per row."""
+        """Return one value per row."""
         return self.values if self.index is None else self.values.take(pa.array(self.index))
 
     def valid(self) -> Mask:
-        """Where the value is not null."""
+        """Return where the value is not null."""
         return self._gather(self.values.is_valid().to_numpy(zero_copy_only=False))
 
     def chosen(self) -> Ids | None:
-        """The rows whose value is not null; None for all."""
+        """Return the rows whose value is not null; None for all."""
         if self.values.null_count == 0:
             return None
         valid = self.valid()
         return None if bool(valid.all()) else np.flatnonzero(valid)
 
     def codes(self) -> Codes:
-        """A code per row, equal for equal values."""
+        """Return a code per row, equal for equal values."""
         return self._gather(value_codes(self.values))
 
     def order(self, *, descending: bool = False, most: int | None = None) -> Numbers:
-        """A number per row, in the order of the values."""
+        """Return a number per row, in the order of the values."""
         if self.index is not None:
-            most = None  # the best values may stand in no row, or in many
+            most = None  # the best values may occur in no row, or in many
         return self._gather(order_codes(self.values, descending=descending, most=most))
 
     def numbers(self) -> npt.NDArray[Any]:
-        """The numbers per row; anything where the value is null."""
+        """Return the number per row; arbitrary where the value is null."""
         plain = self.values.fill_null(0) if self.values.null_count else self.values
         return self._gather(plain.to_numpy(zero_copy_only=False))
 
     def take(self, positions: Ids) -> "Values":
-        """The values of some rows."""
+        """Return the values of some rows."""
         if self.index is not None:
             return Values(self.values, self.index[positions])
         return Values(self.values.take(pa.array(positions)))
@@ -71,7 +71,7 @@ class Values:
 
 
 def count_distinct(rows: Rows, variable: str) -> int:
-    """How many entities a variable is; null is none."""
+    """Return the number of distinct entities of a variable; null does not count."""
     codes = entity_codes(rows[variable])
     codes = codes[codes >= 0] if len(codes) and int(codes.min()) < 0 else codes
     if len(codes) == 0 or int(codes.max()) > _DENSE * len(codes):
@@ -82,14 +82,14 @@ def count_distinct(rows: Rows, variable: str) -> int:
 
 
 def entities_of(rows: Rows, variable: str) -> Values:
-    """The entities of a variable as numbers: enough to count them, and nothing is read."""
+    """Return entities as numbers, which is enough to count them without reading anything."""
     codes = entity_codes(rows[variable])
     missing = codes < 0
     return Values(pa.array(codes, mask=missing if bool(missing.any()) else None))
 
 
 def values_of(context: Context, rows: Rows, value: plan.Value) -> Values:
-    """A value in every row: constants once, properties once per entity."""
+    """Evaluate a value in every row: constants once, properties once per entity."""
     if evaluate.is_constant(value):
         one = evaluate.column(RowSource(context, Rows.one()), value)
         return Values(one, np.zeros(rows.count, np.int64))
@@ -100,7 +100,7 @@ def values_of(context: Context, rows: Rows, value: plan.Value) -> Values:
     if hot is not None:
         return hot
     entities = entity_codes(rows[names[0]])
-    if bool((entities[1:] > entities[:-1]).all()):  # as a scan gives them: each once
+    if bool((entities[1:] > entities[:-1]).all()):  # scan order: each entity occurs once
         return Values(evaluate.column(RowSource(context, rows), value))
     codes, first = dense(entities)
     if len(first) == rows.count:
@@ -110,7 +110,7 @@ def values_of(context: Context, rows: Rows, value: plan.Value) -> Values:
 
 
 def _hot(context: Context, rows: Rows, value: plan.Value) -> Values | None:
-    """A property from memory: its codes, when it has some; nothing is spelled out then."""
+    """Return a property from cached columns as codes, without materializing the values."""
     if not isinstance(value, plan.PropertyValue):
         return None
     binding = rows[value.variable]

@@ -1,8 +1,8 @@
-"""Rows whose texts fit a query, by a full-text index: it proposes, and the texts decide.
+"""Rows whose texts match a query, found by a full-text index that proposes candidates.
 
-An index lists the words of its texts. Those that mean what a query asks for are chosen here, by the
-same analysis that decides without an index, and every row that has one of them is looked at; rows
-that no index covers are read. So an answer never depends on what an index covers.
+An index lists the terms of its texts. The terms that match a query are selected here by the same
+analysis that is used without an index, and every row with such a term is tested; rows that no
+index covers are read. So the result never depends on what an index covers.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,32 +29,33 @@ from .rows import Ids
 from .stem import openings
 from .text import DEFAULT_EDITS, Tokens, analyse, near, token_of, tokenize
 
-FEW = 1 << 12  # rows that are simply read
-_SHARE = 8  # an index that proposes more than one row in so many is no help
-_BESIDE = 1 << 10  # rows that it may propose when storage has another condition to go by
-_MOST = 256  # words in one question
+FEW = 1 << 12  # tables up to this many rows are simply read
+_SHARE = 8  # an index must exclude all but one row in this many to be worth using
+_BESIDE = 1 << 10  # maximum candidates if storage also has another filter to apply
+_MOST = 256  # terms in one lookup
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
-    """What an index is asked: words, of which a text that fits has at least one."""
+    """An index lookup: a matching text has at least one of these terms."""
 
     index: str
     column: str
     words: tuple[str, ...]
-    held: frozenset[int]  # the fragments that it covers
-    most: int  # rows that it can propose
+    held: frozenset[int]  # fragments that the index covers
+    most: int  # upper bound of proposed rows
 
 
 def question(
     context: Context, key: str, filters: Sequence[plan.Predicate], *, pushed: bool
 ) -> Question | None:
-    """The question that proposes the fewest rows; None when rows are better found otherwise."""
+    """Return the lookup with the fewest candidates; None if another scan is better."""
     if context.count(key) <= FEW:
         return None
     searches = [one for one in filters if isinstance(one, plan.TextSearch)]
-    asked = (_question(context, key, one) for one in searches)
-    found = min((one for one in asked if one is not None), key=lambda one: one.most, default=None)
+    asked = (_question(context, key, search) for search in searches)
+    known = (each for each in asked if each is not None)
+    found = min(known, key=lambda each: each.most, default=None)
     if found is None or (pushed and found.most > _BESIDE):
         return None
     return found
@@ -63,7 +64,7 @@ def question(
 def fitting_rows(
     context: Context, key: str, filters: Sequence[plan.Predicate], asked: Question
 ) -> Ids | None:
-    """The row ids that pass all filters, in order; None when the index cannot be read."""
+    """Return the row ids that pass all filters, in order; None if the index is unreadable."""
     table = context.table(key)
     columns = sorted({name for _, name in needs(*filters)})
     context.meter.charge(asked.most * 8 * (1 + 2 * len(columns)))
@@ -84,14 +85,14 @@ def _read(
     columns: Sequence[str],
     filters: Sequence[plan.Predicate],
 ) -> Iterable[Ids]:
-    """The rows of fragments that no index covers."""
+    """Yield the matching rows of fragments that no index covers."""
     if not fragments:
         return
     pushed = [push(table.schema, one, context.constant) for one in filters]
-    known = [one for one in pushed if one is not None]
+    known = [expression for expression in pushed if expression is not None]
     where: Any = None
-    for one in known:
-        where = one if where is None else where & one
+    for expression in known:
+        where = expression if where is None else where & expression
     for batch in read_fragments(table, fragments, columns, where, places=True):
         context.meter.check()
         rows = pa.Table.from_batches([batch])
@@ -110,13 +111,13 @@ def _question(context: Context, key: str, search: plan.TextSearch) -> Question |
     parts = texts.text_segments(table, column) if wanted else []
     if not wanted or not parts:
         return None
-    read = [_listed(context, table, one) for one in parts]
-    lists = [one for one in read if one is not None]
+    read = [_listed(context, table, segment) for segment in parts]
+    lists = [terms for terms in read if terms is not None]
     if len(lists) < len(parts):
         return None
-    held = frozenset[int]().union(*(one.fragments for one in parts))
+    held = frozenset[int]().union(*(segment.fragments for segment in parts))
     sizes = fragment_sizes(table)
-    enough = sum(sizes.get(one, 0) for one in held) // _SHARE
+    enough = sum(sizes.get(fragment, 0) for fragment in held) // _SHARE
     chosen = _chosen(context, search, wanted, lists)
     if chosen is None or chosen.most > enough:
         return None
@@ -125,7 +126,7 @@ def _question(context: Context, key: str, search: plan.TextSearch) -> Question |
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """Words, and in how many rows they can stand."""
+    """Index terms, and an upper bound of the rows that contain them."""
 
     words: tuple[str, ...]
     most: int
@@ -134,22 +135,22 @@ class _Chosen:
 def _chosen(
     context: Context, search: plan.TextSearch, wanted: frozenset[str], lists: Sequence["WordList"]
 ) -> _Chosen | None:
-    """The words to ask for; None when there are too many, or some that an index does not see."""
-    if search.function == "match_text":  # all must stand there: the rarest tells
-        each = [_merged(lists, frozenset({one})) for one in sorted(wanted)]
-        known = [one for one in each if one is not None]
-        return min(known, key=lambda one: one.most, default=None)
+    """Select the terms to look up; None if there are too many or the index cannot hold some."""
+    if search.function == "match_text":  # all tokens must occur: look up the rarest one
+        each = [_merged(lists, frozenset({token})) for token in sorted(wanted)]
+        known = [selection for selection in each if selection is not None]
+        return min(known, key=lambda selection: selection.most, default=None)
     if search.function == "fuzzy":
         edits = context.constant(search.max_edits) if search.max_edits is not None else None
         edits = DEFAULT_EDITS if edits is None else edits
-        every = {word for one in lists for word in one.every_token()}
+        every = {token for terms in lists for token in terms.every_token()}
         wanted = near(every, wanted, edits)
     return _merged(lists, wanted)
 
 
 def _merged(lists: Sequence["WordList"], wanted: frozenset[str]) -> _Chosen | None:
-    found = [one.meaning(wanted) for one in lists]
-    words = pa.concat_arrays([one for one, _ in found]).unique()
+    found = [terms.meaning(wanted) for terms in lists]
+    words = pa.concat_arrays([words for words, _ in found]).unique()
     if len(words) > _MOST or next(texts.unseen(words), None) is not None:
         return None
     return _Chosen(tuple(words.to_pylist()), sum(times for _, times in found))
@@ -157,7 +158,7 @@ def _merged(lists: Sequence["WordList"], wanted: frozenset[str]) -> _Chosen | No
 
 @dataclass(slots=True, eq=False)
 class WordList:
-    """The words of a segment. Plain ones are a single piece of ASCII, others may be several."""
+    """The terms of a segment; an ASCII term is a single word, others may split into several."""
 
     plain: pa.Array
     plain_times: pa.Array
@@ -167,7 +168,7 @@ class WordList:
     stems: tuple[str, ...] = field(default=())
 
     def meaning(self, wanted: frozenset[str]) -> tuple[pa.Array, int]:
-        """The words that have a token that is wanted, and how often these stand in the texts."""
+        """Return the terms that contain a query token, and how often they occur."""
         plain = pa.array(self._plain(wanted), pa.int64())
         hits = self.analysed.owners[self.analysed.numbers(wanted)]
         other = pa.array(np.unique(hits))
@@ -177,8 +178,8 @@ class WordList:
 
     def _plain(self, wanted: frozenset[str]) -> list[int]:
         if self.stems:
-            return [at for at, one in enumerate(self.stems) if one in wanted]
-        begins = {start for one in wanted if one.isascii() for start in openings(one)}
+            return [at for at, stem in enumerate(self.stems) if stem in wanted]
+        begins = {start for token in wanted if token.isascii() for start in openings(token)}
         found: list[int] = []
         for start in begins:
             near_by = np.flatnonzero(pc.starts_with(self.plain, start).to_numpy(False))
@@ -189,7 +190,7 @@ class WordList:
         return sorted(set(found))
 
     def every_token(self) -> Iterable[str]:
-        """All tokens of all words, each at least once."""
+        """Yield the tokens of all terms, each at least once."""
         if not self.stems:
             self.stems = tuple(map(token_of, self.plain.to_pylist()))
         yield from (one for one in self.stems if one)
@@ -197,18 +198,18 @@ class WordList:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory, about, with all that is made later."""
+        """Approximate bytes in memory, including what is computed later."""
         held = (self.plain, self.plain_times, self.other, self.other_times)
         return sum(int(one.nbytes) for one in held) + 64 * (len(self.plain) + len(self.other))
 
 
 def _listed(context: Context, table: Table, segment: texts.Segment) -> WordList | None:
-    """The words of a segment, read once: a segment never changes."""
+    """Return the terms of a segment, read once: a segment never changes."""
     store, caches = context.snapshot.store, caches_of(context)
     place = ("words", root_name(store), table.location, segment.uuid)
     held: WordList | None = caches.memory.get(place)
     if held is None:
-        context.meter.enter()  # before a lock that others may wait for
+        context.meter.enter()  # must precede a lock that other threads may wait for
         held = caches.memory.make(
             place, lambda: _made(texts.read_words(store, table, segment)), lambda one: one.nbytes
         )

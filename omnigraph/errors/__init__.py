@@ -1,9 +1,9 @@
-"""Every error of Omnigraph: one root, families, facts, hint, effect, retry advice.
+"""All errors of Omnigraph: one base class, families, facts, hints, effects and retry advice.
 
 `code` is the stable name of an outcome for programs: the class name, or the established name of
-the outcome where it has one (`ExpectedVersionMismatch`, `ReadSetChanged`). `http_code` is the word
-of the closed HTTP set; outcomes outside it have none. Decide by class, `code`, `status` or typed
-member, never by message.
+the outcome if there is one (`ExpectedVersionMismatch`, `ReadSetChanged`). `http_code` is the word
+of the closed HTTP set; outcomes outside that set have none. Programs decide by class, `code`,
+`status` or typed member, never by message.
 """
 
 from omnigraph.errors.access import (

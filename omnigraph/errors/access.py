@@ -1,5 +1,5 @@
-"""Errors of who asks and of what is not there."""
-# ruff: noqa: N818 - a name says what happened, as the documentation of the service does
+"""Errors of authentication, authorization and missing objects."""
+# ruff: noqa: N818 - a class name states what happened, as in the documentation of the service
 
 from typing import ClassVar
 
@@ -16,7 +16,7 @@ class Unauthenticated(ClientError):
 
 
 class PermissionDenied(ClientError, PermissionError):
-    """The policy does not allow this."""
+    """The policy does not allow this action."""
 
     status = 403
     http_code = "forbidden"
@@ -24,7 +24,7 @@ class PermissionDenied(ClientError, PermissionError):
         "[actor '{actor}'|an unnamed actor] may not {action}"
         "[ on branch '{branch}'][ into branch '{target_branch}']"
     )
-    hint = "ask for a policy that allows the action, or name the actor"
+    hint = "request a policy that allows the action, or specify the actor"
     extended_exit_code = 6
     actor: str | None = None
     action: str | None = None
@@ -33,7 +33,7 @@ class PermissionDenied(ClientError, PermissionError):
 
 
 class MethodNotAllowed(ClientError):
-    """The path exists, but not with this method."""
+    """The path exists, but does not accept this method."""
 
     status = 405
     http_code = "method_not_allowed"
@@ -54,12 +54,12 @@ class TooManyRequests(ClientError, Transient):
 
 
 class NotFound(ClientError, KeyError):
-    """What was asked for does not exist."""
+    """The requested object does not exist."""
 
     status = 404
     http_code: ClassVar[str | None] = "not_found"
     sentence = "{what} not found"
-    hint = "list what exists, and look at the spelling"
+    hint = "list the existing objects and check the spelling"
     what: str | None = None
 
 
@@ -102,7 +102,7 @@ class GraphNotFound(NotFound):
 
 
 class GraphNotInitialized(NotFound):
-    """There is no initialised graph here."""
+    """No initialised graph exists at this location."""
 
     sentence = "no initialised graph at '{uri}'[: {reason}]"
     hint = "create the graph with init"
@@ -113,14 +113,14 @@ class GraphNotInitialized(NotFound):
 class StoredQueryNotFound(NotFound):
     """Stored query not found."""
 
-    # The fixed text also answers who may not know that the query exists: it names nothing.
+    # The text names no query: it also answers actors who may not know whether the query exists.
     sentence = "stored query not found"
 
 
 class QuarantinedGraph(GraphNotFound):
-    """The graph is quarantined by its server."""
+    """The server has quarantined the graph."""
 
     http_code = None
     retryable = "same"
     sentence = "graph '{graph}' is quarantined"
-    hint = "look in the log of the server why the graph could not be opened"
+    hint = "see the server log for why the graph could not be opened"

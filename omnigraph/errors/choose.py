@@ -1,4 +1,4 @@
-"""Chooses the class of a language error from what was found."""
+"""Maps diagnostics of a schema or query text to the error class to raise."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ _CLASSES: dict[Kind, type[LanguageError]] = {
 
 
 def language_error(diagnostics: Sequence[Diagnostic], source: Source) -> LanguageError:
-    """One error for all findings of a text; the first error among them gives the class.
+    """Return one error for all diagnostics of a text; the first error determines its class.
 
     >>> text = Source("q.gq", "?")
     >>> type(language_error([Diagnostic("no", kind="type")], text)).__name__

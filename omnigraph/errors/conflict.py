@@ -1,5 +1,5 @@
-"""Errors of requests that contradict the state or the history of a graph."""
-# ruff: noqa: N818 - a name says what happened, as the documentation of the service does
+"""Errors of requests that conflict with the state or the history of a graph."""
+# ruff: noqa: N818 - a class name states what happened, as in the documentation of the service
 
 import json
 from base64 import b64encode
@@ -13,11 +13,11 @@ from typing import Any
 from omnigraph.errors.root import ClientError, Conflict
 
 _MEMBERS = ("entity_kind", "type_name", "entity_id", "kind", "message", "base", "ours", "theirs")
-_PREVIEW = 3  # conflicts named in the message; the others are counted
+_PREVIEW = 3  # conflicts listed in the message; the rest are only counted
 
 
 class KeyConflict(Conflict):
-    """An entity with this id exists already.
+    """An entity with this id already exists.
 
     >>> print(KeyConflict(type_key="node:Person", entity_id="ada").message)
     node type 'Person' already has id 'ada'
@@ -25,7 +25,7 @@ class KeyConflict(Conflict):
 
     sentence = (
         "[line {line}: ]{entity_kind} type '{type_name}' already has"
-        " [id '{entity_id}'|an entity of this id][, from line {first_input_position}]"
+        " [id '{entity_id}'|an entity with this id][, from line {first_input_position}]"
     )
     wire_member = "key_conflict"
     wire_facts = ("entity_kind", "type_name", "entity_id")
@@ -43,7 +43,7 @@ class KeyConflict(Conflict):
 
 
 class VersionConflict(Conflict):
-    """A type was changed since it was read.
+    """A type changed after it was read.
 
     >>> error = VersionConflict(type_key="node:Person", expected=3, actual=4)
     >>> error.code, error.typed_members()["manifest_conflict"]
@@ -54,7 +54,7 @@ class VersionConflict(Conflict):
     retryable = "fresh"
     sentence = "{entity_kind} type '{type_name}' is at version {actual}, expected {expected}"
     wire_facts = ("entity_kind", "type_name", "expected", "actual")
-    hint = "read again, then decide"
+    hint = "read the current state, then decide"
     entity_kind: str | None = None
     type_name: str | None = None
     expected: Any = None
@@ -67,11 +67,11 @@ class VersionConflict(Conflict):
 
     @property
     def type_key(self) -> str:
-        """Kind and name of the type in one word."""
+        """Return kind and name of the type as one key, for example `node:Person`."""
         return f"{self.entity_kind}:{self.type_name}"
 
     def typed_members(self) -> dict[str, Any]:
-        """The fact under both of its names, so that older and newer clients recognise it."""
+        """Return the fact under its old and its new name, for older and newer clients."""
         return {
             "manifest_conflict": {
                 "table_key": self.type_key,
@@ -88,12 +88,12 @@ class VersionConflict(Conflict):
 
 
 class ReadSetConflict(Conflict):
-    """The branch changed while the write was prepared."""
+    """The branch changed while the write was being prepared."""
 
     code = "ReadSetChanged"
     retryable = "fresh"
     sentence = (
-        "the branch changed while the write was prepared"
+        "the branch changed while the write was being prepared"
         "[: {member}][ was {expected}][, is now {actual}]"
     )
     wire_member = "read_set_conflict"
@@ -105,29 +105,29 @@ class ReadSetConflict(Conflict):
 
 
 class ConcurrentCommit(Conflict):
-    """Retryable storage commit conflict: other writers were faster."""
+    """Retryable storage commit conflict: other writers committed first."""
 
     code = "RowLevelCasContention"
     retryable = "fresh"
     prefix = "retryable storage commit conflict: "
     sentence = "retryable storage commit conflict: {reason}"
-    hint = "try again when fewer writers are at work"
+    hint = "try again when there are fewer concurrent writers"
     reason: str | None = None
 
 
 class AlreadyExists(Conflict):
-    """What should be created exists already."""
+    """The object to create already exists."""
 
     sentence = "{what} already exists"
-    hint = "choose another name, or use what exists"
+    hint = "choose another name, or use the existing object"
     what: str | None = None
 
 
 class InitializationClaimed(Conflict):
-    """Another process is initialising this graph."""
+    """Another process is initialising the graph."""
 
     sentence = "another process is initialising '{uri}'"
-    hint = "wait for it; if it is dead, init with force takes the claim over"
+    hint = "wait for it to finish; if it crashed, init with force takes over the claim"
     extended_exit_code = 1
     uri: str | None = None
 
@@ -136,7 +136,7 @@ class BranchBusy(Conflict):
     """The branch is in use and cannot be deleted."""
 
     sentence = "branch '{branch}' cannot be deleted[: {reason}]"
-    hint = "delete or leave what depends on the branch first"
+    hint = "delete or close everything that depends on the branch first"
     branch: str | None = None
     reason: str | None = None
 
@@ -149,26 +149,26 @@ class SchemaApplyDisabled(Conflict):
 
 
 class SchemaMismatch(Conflict):
-    """Two branches have different schemas, so their data cannot be put together.
+    """The branches have different schemas, so their data cannot be merged.
 
     >>> print(SchemaMismatch(source="dev", target="main").message)
     the schemas of branches 'dev' and 'main' differ
     """
 
     sentence = "the schemas of branches '{source}' and '{target}' differ"
-    hint = "apply the same changes, in the same order, to the schema of the other branch first"
+    hint = "first apply the same schema changes, in the same order, to the other branch"
     source: str | None = None
     target: str | None = None
 
 
 class ChangeDiffRefused(Conflict):
-    """The two states cannot be compared.
+    """The two commits cannot be compared.
 
     `reason` is `parentless_commit`, `schema_boundary` or `unknown`.
     """
 
     sentence = (
-        "changes of commit '{graph_commit_id}' cannot be told[ for type '{type_name}'][: {reason}]"
+        "cannot list the changes of commit '{graph_commit_id}'[ for type '{type_name}'][: {reason}]"
     )
     wire_member = "change_diff_refusal"
     wire_facts = ("reason", "graph_commit_id", "type_name")
@@ -184,19 +184,19 @@ class ChangeDiffRefused(Conflict):
 
 
 class CommitHasNoParent(ChangeDiffRefused):
-    """The first commit of a graph has nothing to be compared with."""
+    """The first commit of a graph has no parent to compare with."""
 
     reason = "parentless_commit"
 
 
 class ChangeSchemaBoundary(ChangeDiffRefused):
-    """The schema changed between the two states."""
+    """The schema changed between the two commits."""
 
     reason = "schema_boundary"
 
 
 class HistoryReclaimed(ClientError):
-    """Cleanup removed a version that is needed."""
+    """Cleanup removed a version that this request needs."""
 
     code = "HistoricalVersionReclaimed"
     status = 410
@@ -210,13 +210,13 @@ class HistoryReclaimed(ClientError):
 
 
 class ChangeFeedGap(HistoryReclaimed):
-    """Cleanup removed commits that the change feed still had to deliver."""
+    """Cleanup removed commits that the change feed has not delivered yet."""
 
     sentence = "change feed gap at commit '{first_unreadable_commit_id}'"
 
 
 class PreconditionFailed(ClientError):
-    """The branch is not at the given commit."""
+    """The branch head is not the expected commit."""
 
     status = 412
     http_code = None
@@ -227,7 +227,7 @@ class PreconditionFailed(ClientError):
     )
     wire_member = "precondition_failure"
     wire_facts = ("expected", "actual")
-    hint = "read again, then decide"
+    hint = "read the current state, then decide"
     exit_code = 4
     extended_exit_code = 4
     branch: str | None = None
@@ -236,7 +236,7 @@ class PreconditionFailed(ClientError):
 
 
 class BlobPreconditionFailed(ClientError):
-    """The blob is not the one that was named."""
+    """The blob does not have the expected ETag."""
 
     status = 412
     http_code = "conflict"
@@ -248,10 +248,10 @@ class BlobPreconditionFailed(ClientError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class EntityConflict:
-    """One entity that a merge cannot decide.
+    """One entity that a merge cannot resolve.
 
-    `base`, `ours` and `theirs` are its values in the common ancestor, on the target and on what is
-    merged, None where it is absent; `changed` are the properties that contradict each other.
+    `base`, `ours` and `theirs` are its values in the merge base, on the target branch and on the
+    source branch, None where the entity is absent; `changed` lists the conflicting properties.
     """
 
     entity_kind: str
@@ -269,7 +269,7 @@ class EntityConflict:
         return f"{self.entity_kind} type '{self.type_name}'{name} ({self.kind})"
 
     def to_json(self) -> dict[str, Any]:
-        """The members of one entry of `merge_conflicts`."""
+        """Return one entry of `merge_conflicts`."""
         facts = {name: getattr(self, name) for name in _MEMBERS}
         facts["changed"] = list(self.changed) or None
         return {name: plain_value(v) for name, v in facts.items() if v is not None}
@@ -278,7 +278,7 @@ class EntityConflict:
 class MergeConflict(Conflict):
     """Merge conflicts: both branches changed the same entities.
 
-    As text it also says what each branch has.
+    The text form also states the values on each branch.
 
     >>> one = EntityConflict("node", "Person", "ada", "divergent_update", "age is 7 on 'main', …")
     >>> print(MergeConflict(conflicts=[one], hint="decide"))
@@ -292,8 +292,8 @@ class MergeConflict(Conflict):
     prefix = "merge conflicts: "
     wire_facts = ("merge_conflicts",)
     hint = (
-        "look at them with dry_run=True (--dry-run), then merge with strategy='ours' or 'theirs'"
-        " (--strategy), also by kind or type; or change the entities on one branch and merge again"
+        "list them with dry_run=True (--dry-run), then merge with strategy='ours' or 'theirs'"
+        " (--strategy), also per kind or type; or change the entities on one branch and merge again"
     )
     conflicts: list[EntityConflict]
 
@@ -319,13 +319,13 @@ class MergeConflict(Conflict):
         return "\n".join([head, *told]) + line + hint
 
     def typed_members(self) -> dict[str, Any]:
-        """Every conflicting entity."""
+        """Return every conflicting entity."""
         listed = self.details.get("merge_conflicts")
         return {"merge_conflicts": listed} if listed else {}
 
     def to_arrow(self) -> Any:
-        """The conflicts as an Arrow table."""
-        # Looked up by name: the languages raise errors too and must not depend on Arrow.
+        """Return the conflicts as an Arrow table."""
+        # Imported by name: the languages raise errors too and must not depend on Arrow.
         pa = import_module("pyarrow")
         return conflict_table(self.conflicts, pa)
 
@@ -336,7 +336,7 @@ class MergeConflict(Conflict):
 
 
 def conflict_table(conflicts: Sequence[EntityConflict], pa: Any) -> Any:
-    """Conflicts as an Arrow table, a row each; values as JSON text."""
+    """Return conflicts as an Arrow table with one row each; entity values are JSON text."""
     rows = [one.to_json() for one in conflicts]
     columns = [pa.array([row.get(name) for row in rows], pa.string()) for name in _MEMBERS[:5]]
     for name in _MEMBERS[5:]:
@@ -347,7 +347,7 @@ def conflict_table(conflicts: Sequence[EntityConflict], pa: Any) -> Any:
 
 
 def plain_value(value: Any) -> Any:
-    """A value as JSON has it.
+    """Convert a value to its JSON form.
 
     >>> plain_value({"at": date(2024, 1, 31), "x": [1.5, float("inf")]})
     {'at': '2024-01-31', 'x': [1.5, 'inf']}
@@ -364,7 +364,7 @@ def plain_value(value: Any) -> Any:
 
 
 def split_type_key(type_key: str | None) -> dict[str, Any]:
-    """The kind and the name that a type key joins.
+    """Split a type key into kind and name.
 
     >>> split_type_key("edge:Knows")
     {'entity_kind': 'edge', 'type_name': 'Knows'}

@@ -1,4 +1,4 @@
-"""Conflicts as a card for notebooks: what each side has, and what it was.
+"""Renders merge conflicts as an HTML card for notebooks: base, ours and theirs side by side.
 
 Static HTML of bounded size in which every text is escaped. Needs no data library.
 """
@@ -24,7 +24,7 @@ _HEAD = "".join(
 
 
 def conflict_card(conflicts: Sequence[EntityConflict], caption: str | None = None) -> str:
-    """The first conflicts, a line per property that contradicts."""
+    """Return an HTML table of the first conflicts, with one row per conflicting property."""
     rows = "".join(_rows(one) for one in conflicts[:_SHOWN])
     left = len(conflicts) - _SHOWN
     more = f"; {left} more not shown" if left > 0 else ""

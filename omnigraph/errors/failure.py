@@ -1,5 +1,5 @@
-"""Errors of serving, storing and starting: what went wrong on our side, or was called off."""
-# ruff: noqa: N818 - a name says what happened, as the documentation of the service does
+"""Errors of storage, serving and initialisation, and cancelled operations."""
+# ruff: noqa: N818 - a class name states what happened, as in the documentation of the service
 
 from typing import Any, Literal
 
@@ -8,26 +8,26 @@ from omnigraph.errors.root import ClientError, ConfigError, ServerError, Transie
 StorageKind = Literal[
     "transient", "configuration", "not_found", "precondition", "permanent", "unknown"
 ]
-"""What proof there is about a storage failure; `unknown` implies neither retry nor alarm."""
+"""What is known about a storage failure; `unknown` justifies neither a retry nor an alarm."""
 
 
 class StorageError(ServerError):
     """The store failed.
 
-    A failure of kind `transient` is a `TransientStorageError`. Even then only the operation that
-    knows its own effects may replay.
+    A failure of kind `transient` is a `TransientStorageError`. Even then, only an operation that
+    knows its own effects may be replayed.
 
     >>> isinstance(StorageError(kind="transient"), Transient)
     True
     """
 
     sentence = "the store failed ({kind})[: {reason}]"
-    hint = "look at the store: its reachability, credentials and space"
+    hint = "check that the store is reachable, the credentials are valid and there is free space"
     kind: StorageKind = "unknown"
     reason: str | None = None
 
     def __new__(cls, *args: Any, **facts: Any) -> "StorageError":
-        """Of kind `transient`, an error that `except Transient` catches."""
+        """Create a `TransientStorageError` if the kind is `transient`."""
         transient = cls is StorageError and facts.get("kind") == "transient"
         return super().__new__(TransientStorageError if transient else cls, *args)
 
@@ -37,28 +37,28 @@ class StorageError(ServerError):
 
 
 class TransientStorageError(StorageError, Transient):
-    """The store failed in a way that may pass: timeout, throttling, a lost connection."""
+    """The store failed temporarily: timeout, throttling or a lost connection."""
 
     kind = "transient"
     hint = "wait, then try again"
 
 
 class IndexUnreadable(UserWarning):
-    """A warning: an index cannot be read. Answers are right; they take longer until it is built."""
+    """Warning: an index cannot be read. Results stay correct but slower until it is rebuilt."""
 
 
 class BlobIntegrityError(ServerError):
-    """A stored blob contradicts its description."""
+    """A stored blob contradicts its metadata."""
 
     effect = "none"
-    hint = "restore the blob from a copy; check finds others like it"
+    hint = "restore the blob from a copy; run check to find other damaged blobs"
 
 
 class InternalError(ServerError):
-    """Something inside Omnigraph is broken."""
+    """Omnigraph has an internal error."""
 
     sentence = "internal error: {reason}"
-    hint = "report the request id with the log"
+    hint = "report the request id together with the log"
     reason: str | None = None
 
 
@@ -73,17 +73,17 @@ class InitializationCommitted(ServerError):
 
 
 class InitializationIndeterminate(ServerError):
-    """It is not known whether the graph was initialised."""
+    """It is unknown whether the graph was initialised."""
 
-    sentence = "it is not known whether the graph at '{uri}' was initialised[: {reason}]"
-    hint = "do not delete anything; open the graph to see, then init again if it is not there"
+    sentence = "it is unknown whether the graph at '{uri}' was initialised[: {reason}]"
+    hint = "do not delete anything; open the graph to find out, and run init again if it is missing"
     uri: str | None = None
     reason: str | None = None
     probe: Any = None
 
 
 class RecoveryRequired(ServerError, Transient):
-    """An unfinished write must be settled first."""
+    """An unfinished write must be recovered first."""
 
     status = 503
     http_code = None
@@ -91,7 +91,7 @@ class RecoveryRequired(ServerError, Transient):
     sentence = "recovery required for operation {operation_id}"
     wire_member = "recovery_required"
     wire_facts = ("operation_id",)
-    hint = "open the graph read-write once or restart the server"
+    hint = "open the graph read-write once, or restart the server"
     operation_id: str | None = None
 
 
@@ -129,15 +129,15 @@ class Cancelled(ClientError):
 
     status = None
     http_code = None
-    hint = "nothing was changed; start it again when you like"
+    hint = "nothing was changed; run the operation again when needed"
     exit_code = 130
     extended_exit_code = 130
 
 
 class ClusterError(ConfigError):
-    """The cluster configuration cannot be used.
+    """The cluster configuration is invalid.
 
-    `diagnostics` are mappings with `code`, `severity`, `path` and `message`.
+    `diagnostics` holds mappings with `code`, `severity`, `path` and `message`.
     """
 
     sentence = "{reason}"
@@ -150,22 +150,22 @@ class ClusterError(ConfigError):
         self.diagnostics = found
 
     def typed_members(self) -> dict[str, Any]:
-        """Every finding about the configuration."""
+        """Return every diagnostic of the configuration."""
         return {"diagnostics": list(self.diagnostics)} if self.diagnostics else {}
 
 
 class NotSupportedRemotely(UsageError):
-    """Only an embedded graph can do what was asked."""
+    """The operation is only available on an embedded graph."""
 
-    sentence = "{what} works on an embedded graph only"
-    hint = "run the command beside the graph"
+    sentence = "{what} is only available on an embedded graph"
+    hint = "run the command on the machine that holds the graph"
     what: str | None = None
 
 
 class ReadOnlyError(UsageError):
-    """The handle only reads."""
+    """The graph handle is read-only."""
 
-    sentence = "{what} is refused: the handle only reads"
+    sentence = "{what} is refused: the graph handle is read-only"
     hint = "open the branch itself, without read_only and without a point in time"
     what: str | None = None
 

@@ -1,5 +1,5 @@
-"""Errors of what callers send in: values, records, parameters, sizes, plans that cannot run."""
-# ruff: noqa: N818 - a name says what happened, as the documentation of the service does
+"""Errors in caller input: values, records, parameters, sizes, and plans that cannot run."""
+# ruff: noqa: N818 - a class name states what happened, as in the documentation of the service
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,8 +7,8 @@ from typing import Any
 from omnigraph.errors.language import LanguageError
 from omnigraph.errors.root import ClientError, fill
 
-_ADVICE = ("expected ", "give ", "choose ")  # how a reason begins that says what to do instead
-_PHRASE = 3  # blanks in a reason that is a sentence of its own, not a label for programs
+_ADVICE = ("expected ", "give ", "choose ")  # prefixes of a reason that states what to do instead
+_PHRASE = 3  # spaces in a reason that is a sentence, not a label for programs
 
 
 class InputError(ClientError, ValueError):
@@ -21,7 +21,7 @@ class InputError(ClientError, ValueError):
 
     @property
     def explained(self) -> str:
-        """The message, with the reason where that is more than a label.
+        """Return the message, followed by the reason if that is more than a label.
 
         >>> InputError("'x' names no commit", reason="expected HEAD~ and a number").explained
         "'x' names no commit (expected HEAD~ and a number)"
@@ -35,7 +35,7 @@ class InputError(ClientError, ValueError):
 
 
 class ParameterError(LanguageError, InputError):
-    """A parameter is missing, unknown or of the wrong type.
+    """A parameter is missing, unknown or has the wrong type.
 
     >>> print(ParameterError(parameter="age", expected="I32", actual="string 'x'").message)
     parameter '$age': expected I32, got string 'x'
@@ -49,7 +49,7 @@ class ParameterError(LanguageError, InputError):
 
 
 class PropertyValueError(InputError):
-    """A value does not fit its property.
+    """The value does not match the type of its property.
 
     >>> print(PropertyValueError(type_name="User", property="age", expected="I32", actual="null"))
     property 'User.age': expected I32, got null
@@ -68,9 +68,9 @@ class PropertyValueError(InputError):
 
 
 class UniqueViolation(ClientError):
-    """Two entities have the same value where it must be unique.
+    """Two entities share a value that must be unique.
 
-    `property` is the name of the column, or the names of a composite constraint.
+    `property` is the column name, or the column names of a composite constraint.
 
     >>> print(UniqueViolation(type_name="Follows", property=("src", "dst"), value="a, b").message)
     @unique violation on Follows.(src, dst): value 'a, b' is not unique
@@ -81,7 +81,7 @@ class UniqueViolation(ClientError):
         "[ is held by '{first_id}' and '{second_id}'| is not unique]"
         "[ (input positions {first_input_position} and {second_input_position})]"
     )
-    # Two records of one input that are the same entity.
+    # Two records of the same input describe the same entity.
     repeated = (
         "[line {line}: ]@unique violation on {type_name}.{property}: value '{value}'"
         " is given on line {first_input_position} and again on line {second_input_position}"
@@ -106,9 +106,9 @@ class UniqueViolation(ClientError):
 
 
 class ConstraintViolation(ClientError):
-    """An entity breaks a rule of the schema.
+    """The entity violates a rule of the schema.
 
-    `rule` is the rule as the schema names it: `@range`, `@check`, `@card`, `enum`, `required`,
+    `rule` is the name of the rule in the schema: `@range`, `@check`, `@card`, `enum`, `required`,
     `endpoint`.
 
     >>> print(ConstraintViolation(rule="@range", type_name="User", property="age", reason="151"))
@@ -120,7 +120,7 @@ class ConstraintViolation(ClientError):
     sentence = (
         "[line {line}: ]{rule} violation on {type_name}[.{property}][ of '{entity_id}'][: {reason}]"
     )
-    # An edge is known by its ends: its id was most often made a moment ago.
+    # Edges are identified by their endpoints: most edge ids were generated only a moment ago.
     of_edge = "[line {line}: ]{rule} violation on {type_name} {edge}[: {reason}]"
     hint = "correct the entity, or change the rule in the schema"
     type_name: str | None = None
@@ -139,10 +139,10 @@ class ConstraintViolation(ClientError):
 
 
 class SchemaViolation(ClientError):
-    """Entities that are there break a rule of the new schema, so it was not applied.
+    """Existing entities violate a rule of the new schema, so it was not applied.
 
-    `violations` are the first of them as plain data; `more` says whether there are others. As text
-    several have a line each.
+    `violations` holds the first of them as plain data; `more` states whether there are others. The
+    text form lists several violations on one line each.
 
     >>> ann = {"type": "node:User", "id": "ann", "rule": "@range", "reason": "151 is too much"}
     >>> print(SchemaViolation(violations=[ann, {**ann, "id": "bob"}]))
@@ -173,7 +173,7 @@ class SchemaViolation(ClientError):
 
     @property
     def lines(self) -> list[str]:
-        """A line for each entity."""
+        """Return one line per violation."""
         return [_told(one) for one in self.violations] + ["and more"] * self.more
 
     def __str__(self) -> str:
@@ -214,28 +214,28 @@ class ExternalBlobSourceError(ClientError):
     sentence = "external blob '{uri}' cannot be read[: {reason}]"
     wire_member = "external_blob_source"
     wire_facts = ("uri", "reason")
-    hint = "see that the source exists and is reachable, then try again"
+    hint = "check that the source exists and is reachable, then try again"
     uri: str | None = None
     reason: str | None = None
 
 
 class ChangeCursorRejected(ClientError):
-    """Change cursor rejected: the token cannot be used here."""
+    """Change cursor rejected: the token is not valid here."""
 
     prefix = "change cursor rejected: "
     sentence = "change cursor rejected: {reason}"
-    hint = "use the cursor with the graph, branch and filter that gave it, or take a baseline"
+    hint = "use the cursor with the graph, branch and filter that issued it, or take a baseline"
     reason: str | None = None
 
 
 class EmbeddingModelMismatch(ClientError):
-    """The embedder of the query is not the one that made the stored vectors."""
+    """The query uses another embedding model than the stored vectors."""
 
     sentence = (
         "property '{property}' holds vectors of model '{recorded_model}'"
-        "[, the query would use '{resolved_model}']"
+        "[, but the query would use '{resolved_model}']"
     )
-    hint = "configure the recorded model, or embed the property again"
+    hint = "configure the recorded model, or recompute the embeddings of the property"
     property: str | None = None
     recorded_model: str | None = None
     resolved_model: str | None = None
@@ -250,7 +250,7 @@ class EmbeddingError(ClientError):
     sentence = "embedding with '{provider}'[ model '{model}'] failed[: {reason}]"
     wire_member = "embedding_source"
     wire_facts = ("provider", "model", "provider_status", "attempts")
-    hint = "see that the provider is reachable and its key is set, then try again"
+    hint = "check that the provider is reachable and its key is set, then try again"
     extended_exit_code = 7
     provider: str | None = None
     model: str | None = None
@@ -259,14 +259,14 @@ class EmbeddingError(ClientError):
     reason: str | None = None
 
     def typed_members(self) -> dict[str, Any]:
-        """The provider's facts; on the wire its HTTP status is called `status`."""
+        """Return the facts of the provider; its HTTP status is named `status` on the wire."""
         facts = super().typed_members()["embedding_source"]
         names = {"provider_status": "status"}
         return {"embedding_source": {names.get(n, n): value for n, value in facts.items()}}
 
 
 class ResourceLimitExceeded(ClientError):
-    """A limit is exceeded.
+    """A resource limit is exceeded.
 
     >>> error = ResourceLimitExceeded(resource="keyed entities for node:T", limit=2, actual=3)
     >>> error.hint
@@ -277,7 +277,7 @@ class ResourceLimitExceeded(ClientError):
     sentence = "resource limit exceeded for {resource}[: {actual} is more than {limit}]"
     wire_member = "resource_limit"
     wire_facts = ("resource", "limit", "actual")
-    hint = "ask for less at once"
+    hint = "request less at once"
     resource: str | None = None
     limit: int | None = None
     actual: int | None = None
@@ -290,13 +290,13 @@ class ResourceLimitExceeded(ClientError):
 
 
 class RangeNotSatisfiable(ClientError):
-    """The byte range lies outside the value."""
+    """The byte range is outside the value."""
 
     status = 416
-    sentence = "bytes {start} to {end} lie outside a value of {length} bytes"
+    sentence = "bytes {start} to {end} are outside a value of {length} bytes"
     wire_member = "blob_range"
     wire_facts = ("start", "end", "length")
-    hint = "ask for a range inside the value"
+    hint = "request a range inside the value"
     start: int | None = None
     end: int | None = None
     length: int | None = None

@@ -1,8 +1,9 @@
-"""Errors of the two languages: what is wrong in a text, and where.
+"""Errors in schema and query texts: what is wrong, and where.
 
-They carry every finding of a file with its place; `str()` draws the carets. Never reads a file.
+An error carries every diagnostic of a file with its position; `str()` draws the carets. Never
+reads a file.
 """
-# ruff: noqa: N818 - a name says what happened, as the documentation of the service does
+# ruff: noqa: N818 - a class name states what happened, as in the documentation of the service
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,11 +11,11 @@ from typing import Any
 from omnigraph.diagnostics import Diagnostic, Source, render
 from omnigraph.errors.root import ClientError
 
-_SHOWN = 20  # findings drawn in full; a broken file must not flood the terminal
+_SHOWN = 20  # diagnostics rendered in full; a broken file must not flood the terminal
 
 
 class LanguageError(ClientError):
-    """A schema or query text is wrong.
+    """The schema or query text is invalid.
 
     >>> from omnigraph.diagnostics import Span
     >>> text = Source("a.pg", "node lamp {}")
@@ -24,7 +25,7 @@ class LanguageError(ClientError):
         |      ^^^^
     """
 
-    hint = "correct the text at the marked places"
+    hint = "correct the text at the marked positions"
     diagnostics: tuple[Diagnostic, ...] = ()
     source: Source | None = None
 
@@ -55,7 +56,7 @@ class LanguageError(ClientError):
         return f"{one.line}:{one.column}: {one.severity}{code}: {one.message}"
 
     def typed_members(self) -> dict[str, Any]:
-        """The findings, beside the members of the class."""
+        """Return the diagnostics in addition to the members of the base class."""
         found = [one.to_json() for one in self.diagnostics]
         return super().typed_members() | ({"diagnostics": found} if found else {})
 
@@ -71,7 +72,7 @@ class ParseError(LanguageError):
 
 
 class CatalogError(LanguageError):
-    """The declarations of the schema contradict each other."""
+    """Declarations in the schema contradict each other."""
 
 
 class IdentityError(CatalogError):
@@ -79,16 +80,16 @@ class IdentityError(CatalogError):
 
 
 class TypeCheckError(LanguageError):
-    """The query does not fit the schema."""
+    """The query does not match the schema."""
 
 
 class SchemaUnsupported(LanguageError):
     """The schema change is not supported.
 
-    `steps` are the steps of the plan that cannot be applied, each with its `code` where it has one.
+    `steps` holds the plan steps that cannot be applied, each with its `code` if it has one.
     """
 
-    hint = "split the change, or export, change and load again"
+    hint = "split the change into smaller ones, or export the data, recreate the graph and reload"
     steps: tuple[Any, ...] = ()
 
     def __init__(
@@ -98,7 +99,7 @@ class SchemaUnsupported(LanguageError):
         self.steps = tuple(steps)
 
     def typed_members(self) -> dict[str, Any]:
-        """The refused steps, beside the findings."""
+        """Return the refused steps in addition to the diagnostics."""
         steps = [one.to_json() if hasattr(one, "to_json") else one for one in self.steps]
         return super().typed_members() | ({"steps": steps} if steps else {})
 

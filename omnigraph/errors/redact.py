@@ -1,7 +1,7 @@
-"""Removes secrets from places before people or logs see them.
+"""Removes secrets from URIs before users or logs see them.
 
-User-info, query and fragment of a URI may hold keys and signatures. Never decides whether a URI
-is valid: a text that cannot be taken apart loses whatever might be secret.
+User-info, query and fragment of a URI may contain keys and signatures. Never judges whether a URI
+is valid: a text that cannot be parsed loses every part that might be secret.
 """
 
 import re
@@ -12,7 +12,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>`]+")
 
 
 def redact_uri(uri: str) -> str:
-    """The URI without user-info, query and fragment; a plain path is returned as it is.
+    """Return the URI without user-info, query and fragment; a plain path is returned unchanged.
 
     >>> redact_uri("s3://key:secret@bucket/x?sig=abc#top")
     's3://bucket/x'
@@ -27,7 +27,7 @@ def redact_uri(uri: str) -> str:
 
 
 def redact_text(text: str) -> str:
-    """The text with every URI in it redacted.
+    """Return the text with every URI in it redacted.
 
     >>> redact_text("cannot read 'https://me:pw@host/a?t=1': timeout")
     "cannot read 'https://host/a': timeout"
@@ -43,7 +43,7 @@ def _without_user(rest: str) -> str:
         return authority.rpartition("@")[2] + slash + path
     if not _looks_like_password(authority):
         return rest
-    # A key with an unescaped slash, as cloud secrets often have: the host is behind the last "@".
+    # Cloud secrets often contain an unescaped slash: the host then follows the last "@".
     return path.rpartition("@")[2] if "@" in path else MARK
 
 

@@ -1,9 +1,10 @@
-"""The root of all errors and the families that users catch.
+"""The base class of all errors and the families that users catch.
 
-An error is a set of facts: its class gives status, effect, retry advice and hint, its constructor
-turns the facts into one sentence. Never holds a secret: every `uri` fact is redacted on the way in.
+An error is a set of facts: its class defines status, effect, retry advice and hint, and its
+constructor fills the facts into a message. Never holds a secret: every `uri` fact is redacted on
+entry.
 """
-# ruff: noqa: N818 - a name says what happened, as the documentation of the service does
+# ruff: noqa: N818 - a class name states what happened, as in the documentation of the service
 
 import re
 from typing import Any, ClassVar, Literal
@@ -11,12 +12,12 @@ from typing import Any, ClassVar, Literal
 from omnigraph.errors.redact import redact_uri
 
 Effect = Literal["none", "unknown", "done"]
-"""What happened to the data: nothing durable, recovery must decide, or the write landed."""
+"""What happened to the data: nothing durable, recovery must decide, or the write was published."""
 
 Retry = Literal["no", "same", "fresh", "after_recovery"]
 """Whether a retry helps: never, the same request later, after reading again, after recovery."""
 
-# Hints that say no more than the error itself.
+# Hints that only repeat the error message.
 _OBVIOUS = (
     None,
     "correct the input",
@@ -24,19 +25,18 @@ _OBVIOUS = (
     "correct the entity, or change the rule in the schema",
     "give the property a value of its declared type",
     "give the parameter a value of its declared type",
-    "see the help of the command or the documentation of the method",
+    "see the command's --help or the method's documentation",
 )
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
 _FACT = re.compile(r"\{(\w+)\}")
 
 
 class OmnigraphError(Exception):
-    """Something went wrong in Omnigraph.
+    """An Omnigraph operation failed.
 
     `code` is the stable name of the outcome for programs, `http_code` the word of the closed HTTP
-    set (or None), `status` the HTTP status. `details` holds the facts; those that a class declares
+    set (or None), `status` the HTTP status. `details` holds the facts; facts that a class declares
     are attributes too.
-
     >>> error = OmnigraphError("the lamp is off", room="attic")
     >>> error.details
     {'room': 'attic'}
@@ -93,7 +93,7 @@ class OmnigraphError(Exception):
 
     @property
     def advice(self) -> str | None:
-        """The hint, unless it says no more than the error itself."""
+        """Return the hint, or None if it only repeats the error message."""
         return self.hint if self.hint not in _OBVIOUS else None
 
     def __repr__(self) -> str:
@@ -103,11 +103,10 @@ class OmnigraphError(Exception):
         return _revive, (type(self), self.message, self.__dict__.copy())
 
     def to_json(self, *, public: bool = False) -> dict[str, Any]:
-        """The error object of the HTTP interface; absent facts are left out.
+        """Return the error object of the HTTP interface, without absent facts.
 
-        A public answer to an internal failure says what kind it is and nothing else: its facts
-        belong in the log.
-
+        A public response to an internal failure states only the kind of failure: its facts belong
+        in the log.
         >>> OmnigraphError("no", room="attic").to_json()["details"]
         {'room': 'attic'}
         """
@@ -127,7 +126,7 @@ class OmnigraphError(Exception):
         return {name: value for name, value in body.items() if value is not None}
 
     def typed_members(self) -> dict[str, Any]:
-        """The members by which a program recognises this outcome without reading the message."""
+        """Return the members by which programs recognise this outcome without the message."""
         if self.wire_member is None:
             return {}
         return {
@@ -136,7 +135,7 @@ class OmnigraphError(Exception):
 
 
 class ClientError(OmnigraphError):
-    """The request cannot be served as it is."""
+    """The request cannot be served as sent."""
 
     status: int | None = 400
     http_code: ClassVar[str | None] = "bad_request"
@@ -144,61 +143,61 @@ class ClientError(OmnigraphError):
 
 
 class ServerError(OmnigraphError):
-    """The request was fine, serving it failed."""
+    """The request was valid, but serving it failed."""
 
     status: int | None = 500
     http_code: ClassVar[str | None] = "internal"
     effect: Effect = "unknown"
-    hint = "look in the log for the request id"
+    hint = "look up the request id in the log"
 
 
 class ConfigError(OmnigraphError):
-    """The configuration is wrong."""
+    """The configuration is invalid."""
 
-    sentence = "configuration is not usable: {reason}[ ({path})]"
+    sentence = "invalid configuration: {reason}[ ({path})]"
     hint = "correct the configuration file or the environment"
     reason: str | None = None
     path: str | None = None
 
 
 class UsageError(ClientError, TypeError):
-    """A call or a command does not fit what it is called on."""
+    """The call or command is used incorrectly."""
 
     status = None
     http_code = None
     sentence = "{reason}"
-    hint = "see the help of the command or the documentation of the method"
+    hint = "see the command's --help or the method's documentation"
     exit_code = 2
     extended_exit_code = 2
     reason: str | None = None
 
 
 class Conflict(ClientError):
-    """The request contradicts the state of the graph."""
+    """The request conflicts with the current state of the graph."""
 
     status = 409
     http_code = "conflict"
-    hint = "read again, then decide"
+    hint = "read the current state, then decide"
     extended_exit_code = 3
 
 
 class Transient(OmnigraphError):
-    """A marker: the same request may succeed later."""
+    """Marker class: the same request may succeed later."""
 
     retryable: Retry = "same"
     extended_exit_code = 7
 
 
 def fill(sentence: str, facts: dict[str, Any]) -> str | None:
-    """The sentence with its facts, or None when a needed fact is missing.
+    """Return the template filled with facts, or None if a required fact is missing.
 
-    A part in brackets gives way to what stands behind its `|`, or to nothing.
+    A bracketed part with missing facts is replaced by the text after its `|`, or dropped.
 
     >>> fill("no branch '{branch}'[ in {graph}| here]", {"branch": "dev"})
     "no branch 'dev' here"
     """
     parts = _OPTIONAL.split(sentence)
-    # Every second part stood in brackets.
+    # `split` puts the bracketed parts at odd positions.
     parts[1::2] = [_alternative(part, facts) for part in parts[1::2]]
     text = "".join(parts)
     if not sentence or any(name not in facts for name in _FACT.findall(text)):
@@ -212,7 +211,7 @@ def _alternative(part: str, facts: dict[str, Any]) -> str:
 
 
 def summary(cls: type[OmnigraphError]) -> str:
-    """What an error of this class says when it was given no facts."""
+    """Return the message of an error of this class that was raised without facts."""
     text = (cls.__doc__ or cls.__name__).strip().splitlines()[0].rstrip(".")
     return text[:1].lower() + text[1:]
 
@@ -231,7 +230,7 @@ def _safe(name: str, value: Any) -> Any:
 
 
 def _declares(cls: type[OmnigraphError], name: str) -> bool:
-    # A fact is declared with a default, so that it can be asked for even when it is unknown.
+    # Declared facts have a class-level default, so callers can read them even when they are unset.
     return hasattr(cls, name) and not hasattr(OmnigraphError, name)
 
 

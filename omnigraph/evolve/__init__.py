@@ -1,1 +1,1 @@
-"""Schema apply: a graph with data gets another schema, as one commit."""
+"""Schema apply: migrates a graph with data to another schema, as one commit."""

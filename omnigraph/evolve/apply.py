@@ -1,8 +1,9 @@
-"""Gives a branch another schema: judged, staged, published once, all of it or nothing.
+"""Applies a schema plan to a branch: checked, staged, published in one commit or not at all.
 
-The schema row and all tables change in one commit. A change of the schema that came between is a
-conflict. Without rows to write again it passes other writers; with rows it is a long operation,
-finished or discarded by others when its process is gone, and writers that were faster win.
+The schema row and all tables change in the same commit. A concurrent schema change is a conflict.
+If no rows must be rewritten, the commit is retried over concurrent writes. Otherwise it is a long
+operation, which other processes finish or discard if this process dies; writers that publish first
+win.
 """
 
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ OPERATION = "schema_apply"
 
 
 def check_plan(line: Line, plan: SchemaPlan) -> None:
-    """Raise what an application would be refused with; nothing is written."""
+    """Raise the error that applying the plan would raise; writes nothing."""
     refusal = plan.migration.refusal()
     if refusal is not None:
         raise refusal
@@ -45,10 +46,10 @@ def apply_plan(
     signature: Signature,
     conditions: Sequence[Requirement] = (),
 ) -> Commit | None:
-    """Publish a plan; None when there is nothing to change.
+    """Publish a plan; return None when there is nothing to change.
 
     Raises `SchemaUnsupported` for a plan that cannot be applied, `SchemaViolation` when data does
-    not fit, `ReadSetConflict` when the branch got another schema since the plan was made.
+    not fit, `ReadSetConflict` when the schema of the branch changed since the plan was made.
     """
     refusal = plan.migration.refusal()
     if refusal is not None:
@@ -58,7 +59,7 @@ def apply_plan(
     base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
     judged = _Judge(plan)
     hold(conditions, base)
-    judged(base)  # before it is one's turn: a long scan keeps no writer waiting
+    judged(base)  # before the writer slot is taken: a long scan must not block writers
     if writes_data(plan, base):
         return _apply_long(line, plan, signature, conditions, judged)
     schema = _Written(plan)
@@ -88,7 +89,7 @@ def _apply_long(
 
 
 class _Judge:
-    """Judges tables, each content once: what was found in order stays so."""
+    """Checks the data of a plan, each table content once; a passed content stays valid."""
 
     def __init__(self, plan: SchemaPlan) -> None:
         self.plan = plan
@@ -96,7 +97,7 @@ class _Judge:
         self.passed: dict[str, str] | None = None
 
     def __call__(self, txn: WriteTxn) -> list[Requirement]:
-        """Raise what does not fit; else what must stay as it was seen."""
+        """Raise for data that does not fit; return requirements that keep the checked content."""
         _same_schema(self.plan, txn)
         entries = {key: txn.base.state.tables[key] for key in sorted(self.keys)}
         contents = {key: one.content_id for key, one in entries.items()}
@@ -107,7 +108,7 @@ class _Judge:
 
 
 class _Written:
-    """The schema object, written once for all attempts."""
+    """Writes the schema object once for all attempts."""
 
     def __init__(self, plan: SchemaPlan) -> None:
         self.plan = plan
@@ -115,7 +116,8 @@ class _Written:
 
     def __call__(self, txn: WriteTxn, made: Tables) -> SchemaRow:
         epoch = txn.base.state.head.gc_epoch
-        if self.row is None or self.row[0] != epoch:  # a collector may have passed over it
+        # A garbage collection since then may have deleted the object.
+        if self.row is None or self.row[0] != epoch:
             erased = tuple(sorted({*self.plan.before.erased, *made.erased}))
             contract = Contract(self.plan.source, self.plan.after, erased)
             self.row = epoch, write_schema(txn.store, contract)
@@ -143,7 +145,7 @@ def _stage(
 
 
 def _same_schema(plan: SchemaPlan, txn: WriteTxn) -> None:
-    """The plan belongs to one schema, and what it erased; another one would need another plan."""
+    """Require the schema row that the plan was made for; any other schema needs a new plan."""
     now = txn.base.state.schema
     if now != plan.base:
         raise ReadSetConflict(
@@ -151,5 +153,5 @@ def _same_schema(plan: SchemaPlan, txn: WriteTxn) -> None:
             member="schema",
             expected=plan.base.hash,
             actual=now.hash,
-            hint="plan again, then decide",
+            hint="plan the change again and review it",
         )

@@ -1,7 +1,7 @@
-"""What becomes of each table, by the numbers of types and properties, never by their names.
+"""Matches the types of two schemas by their type and property numbers, never by name.
 
 Owns the comparison of two schemas as far as storage is concerned: which type continues which
-table, and which columns that table shall have. Rules and texts are not its business.
+table, and which columns that table must have. Constraints and documentation are not compared.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from omnigraph.storage.reshape import Wanted
 
 @dataclass(frozen=True)
 class Passage:
-    """A type before and after; its table stays where it is."""
+    """A type before and after a migration; its table stays where it is."""
 
     before: SchemaIR
     after: SchemaIR
@@ -28,17 +28,17 @@ class Passage:
 
     @property
     def old_key(self) -> str:
-        """The key of the table before."""
+        """Table key before the migration."""
         return table_key(self.old)
 
     @property
     def new_key(self) -> str:
-        """The key of the table after."""
+        """Table key after the migration."""
         return table_key(self.new)
 
     @cached_property
     def sources(self) -> dict[str, str]:
-        """The old name of each property that stays, by its new one."""
+        """Map the new name of each retained property to its old name."""
         numbers = self.before.identity(self.old.kind, self.old.name).properties
         names = {number: name for name, number in numbers}
         after = self.after.identity(self.new.kind, self.new.name).properties
@@ -46,12 +46,12 @@ class Passage:
 
     @property
     def loses(self) -> bool:
-        """Whether a property goes."""
+        """Whether the migration drops a property."""
         return len(self.sources) < len(self.old.properties)
 
     @cached_property
     def columns(self) -> list[Wanted]:
-        """The columns that the table shall have."""
+        """The columns that the table must have."""
         return [self._wanted(field) for field in table_schema(self.after, self.new)]
 
     def _wanted(self, field: pa.Field) -> Wanted:
@@ -65,7 +65,7 @@ class Passage:
 
     @property
     def fills(self) -> bool:
-        """Whether rows that are there get new values in files."""
+        """Whether values of existing rows must be written to files."""
         kinds = {one.name: one.type for one in table_schema(self.before, self.old)}
         return any(
             one.value is not None or (one.source and kinds[one.source] != one.field.type)
@@ -74,7 +74,7 @@ class Passage:
 
 
 def passages(before: SchemaIR, after: SchemaIR) -> Iterator[Passage]:
-    """The types that stay, whatever they are called now."""
+    """Yield the types that both schemas have, regardless of renames."""
     old = {_number(before, one): one for one in _types(before)}
     for one in _types(after):
         found = old.get(_number(after, one))
@@ -83,13 +83,13 @@ def passages(before: SchemaIR, after: SchemaIR) -> Iterator[Passage]:
 
 
 def added_types(before: SchemaIR, after: SchemaIR) -> list[Node | Edge]:
-    """The types that are new, also those that are called as one was that is gone."""
+    """Return the new types, including those that reuse the name of a dropped type."""
     known = {_number(before, one) for one in _types(before)}
     return [one for one in _types(after) if _number(after, one) not in known]
 
 
 def dropped_types(before: SchemaIR, after: SchemaIR) -> list[Node | Edge]:
-    """The types that go."""
+    """Return the types that are dropped."""
     return added_types(after, before)
 
 

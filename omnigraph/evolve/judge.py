@@ -1,7 +1,7 @@
-"""Whether the entities that are there obey the rules that a new schema adds.
+"""Checks whether existing entities satisfy the constraints that a new schema adds.
 
-Scans only what the validated steps of a plan name, before anything is written. Rows are judged in
-their new form by the same rules that judge every write.
+Scans only what the validated steps of a plan name, before anything is written. Rows are checked in
+their new form by the same rules as every write.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,20 +38,20 @@ from omnigraph.storage.table import Table
 from .columns import Passage, passages
 from .proposal import SchemaPlan
 
-SHOWN = 10  # entities that an error names
+SHOWN = 10  # entities listed in an error
 
 
 def judged_keys(plan: SchemaPlan) -> set[str]:
-    """The tables, as they are called now, whose rows decide whether a plan can be applied."""
+    """Return the keys, before the migration, of the tables whose rows must be checked."""
     every = list(_passages(plan))
     keys = {one.old_key for one in every if _steps(plan, one)}
-    if any(isinstance(one, ChangeEndpoints) for one in plan.steps):
+    if any(isinstance(step, ChangeEndpoints) for step in plan.steps):
         keys |= {one.old_key for one in every if one.old.kind == "node"}
     return keys
 
 
 def judge(plan: SchemaPlan, txn: WriteTxn) -> None:
-    """Raise `SchemaViolation` with the first entities that break a new rule."""
+    """Raise `SchemaViolation` with the first entities that violate a new constraint."""
     found = list(islice(_violations(plan, txn), SHOWN + 1))
     if found:
         shown = [_plain(one) for one in found[:SHOWN]]
@@ -65,7 +65,7 @@ def _violations(plan: SchemaPlan, txn: WriteTxn) -> Iterator[Violation]:
         steps = _steps(plan, passage)
         if steps and entry is not None and entry.rows:
             yield from _of_type(passage, steps, txn.table(passage.old_key))
-            if any(isinstance(one, ChangeEndpoints) for one in steps):
+            if any(isinstance(step, ChangeEndpoints) for step in steps):
                 yield from _dangling(passage.new, txn, passage.old_key, tables)
 
 
@@ -74,7 +74,7 @@ def _passages(plan: SchemaPlan) -> Iterator[Passage]:
 
 
 def _steps(plan: SchemaPlan, passage: Passage) -> list[Step]:
-    """The steps of a type that may fail on its rows."""
+    """Return the steps of a type that may fail on its rows."""
     return [one for one in plan.steps if one.tier == "validated" and _names(one, passage.new)]
 
 
@@ -93,12 +93,12 @@ def _of_type(passage: Passage, steps: Sequence[Step], table: Table) -> Iterator[
 
 
 def _rules(steps: Sequence[Step], *kinds: type[Any]) -> tuple[Constraint, ...]:
-    added = (one.constraint for one in steps if isinstance(one, AddConstraint))
+    added = (step.constraint for step in steps if isinstance(step, AddConstraint))
     return tuple(one for one in added if isinstance(one, kinds))
 
 
 def _rows(passage: Passage, steps: Sequence[Step], table: Table) -> Iterator[Violation]:
-    """Rules of one row: required values, enums, ranges, patterns."""
+    """Check the rules of single rows: required values, enums, ranges, patterns."""
     rules = _rules(steps, Range, Check)
     named = {s.property_name for s in steps if isinstance(s, TightenProperty | NarrowEnum)}
     if not named and not rules:
@@ -113,7 +113,7 @@ def _rows(passage: Passage, steps: Sequence[Step], table: Table) -> Iterator[Vio
 
 
 def _with_types(trimmed: Any, whole: Node | Edge, bounded: set[str]) -> Any:
-    """The properties whose values have bounds, too, as if they could be null: the type counts."""
+    """Add constrained properties as nullable ones: only their types are needed."""
     have = {one.name for one in trimmed.properties}
     more = [p for p in whole.properties if p.name in bounded - have]
     loose = [replace(p, type=replace(p.type, nullable=True, enum_values=None)) for p in more]
@@ -121,14 +121,14 @@ def _with_types(trimmed: Any, whole: Node | Edge, bounded: set[str]) -> Any:
 
 
 def _repeated(passage: Passage, rule: Constraint, table: Table) -> Iterator[Violation]:
-    """Two entities with one tuple."""
+    """Find two entities with the same tuple."""
     trimmed = replace(passage.new, constraints=(rule,))
     rows = pa.Table.from_batches(list(_renewed(passage, columns_of(rule), table)))
     yield from repeated_records(trimmed, written(passage.new_key, rows, "fresh", records=True))
 
 
 def _miscounted(edge: Edge, table: Table) -> Iterator[Violation]:
-    """Sources with too few or too many edges; a node without edges is not counted, as ever."""
+    """Find sources with too few or too many edges; nodes without edges are never counted."""
     parts = [one.column("src") for one in batches(table, ["src"])]
     counted = pa.chunked_array(parts, pa.string()).value_counts()
     counts = np.asarray(counted.field("counts"))
@@ -145,8 +145,8 @@ def _miscounted(edge: Edge, table: Table) -> Iterator[Violation]:
 def _dangling(
     edge: Node | Edge, txn: WriteTxn, key: str, tables: Mapping[str, str]
 ) -> Iterator[Violation]:
-    """Edges whose ends are no nodes of the types that they lead to now."""
-    assert isinstance(edge, Edge)  # noqa: S101 - only edges have ends
+    """Find edges whose endpoints are not nodes of the types that the edge type now joins."""
+    assert isinstance(edge, Edge)  # noqa: S101 - only edges have endpoints
     known = {name: _ids(txn, tables.get(f"node:{name}")) for name in {edge.source, edge.target}}
     for batch in batches(txn.table(key), ["id", "src", "dst"]):
         for column, name in (("src", edge.source), ("dst", edge.target)):
@@ -157,13 +157,13 @@ def _dangling(
 
 
 def _ids(txn: WriteTxn, key: str | None) -> pa.Array:
-    """The ids of all nodes of a type; a new type has none."""
+    """Return the ids of all nodes of a type; a new type has none."""
     parts = [] if key is None else [one.column("id") for one in batches(txn.table(key), ["id"])]
     return pa.chunked_array(parts, pa.string()).combine_chunks()
 
 
 def _renewed(passage: Passage, names: Sequence[str], table: Table) -> Iterator[pa.RecordBatch]:
-    """Columns of rows in their new form and under their new names, with the id."""
+    """Read columns in their new form and under their new names, with the id."""
     wanted = {one.field.name: one for one in passage.columns}
     asked = [wanted[name] for name in dict.fromkeys(["id", *names])]
     sources = [one.source for one in asked if one.source is not None]

@@ -1,7 +1,7 @@
-"""What a change of the schema would do, and what it did.
+"""A planned schema change, and the report of an applied one.
 
-Owns the plan that a caller looks at before it is applied, bound to the schema that it was made
-for, and the answer afterwards. Reads no data and changes nothing.
+Owns the plan that a caller reviews before applying it, bound to the schema it was made for, and
+the report afterwards. Reads no data and changes nothing.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from omnigraph.lang.schema.migrate import MigrationPlan, Step, describe_step, pl
 class SchemaPlan:
     """The steps from the schema of a branch to another one.
 
-    It can be applied while the branch has the schema that it was made for.
+    It can be applied as long as the branch has the schema it was made for.
     """
 
     source: str
@@ -32,22 +32,22 @@ class SchemaPlan:
 
     @property
     def supported(self) -> bool:
-        """Whether it can be applied at all."""
+        """Whether the plan can be applied at all."""
         return self.migration.supported
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """What changes, in order."""
+        """The steps in order."""
         return self.migration.steps
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """Hints in the text that have no effect."""
+        """Hints in the source text that have no effect."""
         return self.migration.warnings
 
     @property
     def after(self) -> SchemaIR:
-        """The new schema, in which everything that stays keeps its number."""
+        """The new schema, in which everything retained keeps its number."""
         return self.migration.ir
 
     def __bool__(self) -> bool:
@@ -65,11 +65,11 @@ class SchemaPlan:
         return f"<ol>{lines}</ol>" if lines else "<p>nothing to change</p>"
 
     def to_json(self) -> dict[str, Any]:
-        """What programs read: `supported`, `step_count`, `steps`, `warnings`."""
+        """Return the plan as JSON: `supported`, `step_count`, `steps`, `warnings`."""
         return self.migration.to_json()
 
     def losing(self, allow: bool) -> "SchemaPlan":
-        """The same change, with drops that take history along, or not."""
+        """Return the same change with or without erasing the history of dropped data."""
         if allow == self.allow_data_loss:
             return self
         return propose(self.base, self.before, self.source, self.name, allow_data_loss=allow)
@@ -77,7 +77,7 @@ class SchemaPlan:
 
 @dataclass(frozen=True, slots=True)
 class SchemaApplied:
-    """What became of a change of the schema. True when it made a commit."""
+    """The outcome of a schema change. True when it made a commit."""
 
     plan: SchemaPlan
     commit: Commit | None
@@ -90,17 +90,17 @@ class SchemaApplied:
 
     @property
     def applied(self) -> bool:
-        """Whether the branch has another schema now."""
+        """Whether the schema of the branch was changed."""
         return self.commit is not None
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """What changed, in order."""
+        """The applied steps in order."""
         return self.plan.steps
 
     @property
     def commit_id(self) -> str | None:
-        """The id of the commit, or None when nothing changed."""
+        """Id of the commit, or None when nothing changed."""
         return self.commit.id if self.commit is not None else None
 
     def __repr__(self) -> str:
@@ -111,7 +111,7 @@ class SchemaApplied:
         return f"<SchemaApplied: {count} on {self.branch}, commit {self.commit_id}>"
 
     def to_json(self) -> dict[str, Any]:
-        """What programs read; `graph_manifest_version` is null when nothing was written."""
+        """Return the report as JSON; `graph_manifest_version` is null if nothing was written."""
         version = self.commit.manifest_version if self.commit is not None else None
         facts = self.plan.to_json()
         return {
@@ -131,13 +131,13 @@ def propose(
     *,
     allow_data_loss: bool = False,
 ) -> SchemaPlan:
-    """The plan from the schema of a branch to a text; raises the errors of the language."""
+    """Plan the change from the schema of a branch to a source text; raises language errors."""
     desired = compile_schema(source, name, existing=_names(before.ir))
     plan = plan_migration(before.ir, desired, allow_data_loss=allow_data_loss, name=name)
     return SchemaPlan(source, name, base, before, plan, allow_data_loss)
 
 
 def _names(accepted: SchemaIR) -> set[str]:
-    """Every name of a type or a property that a branch has."""
+    """Return all type and property names of a schema."""
     properties = {name for declared in accepted.types for name, _ in declared.properties}
     return properties | {declared.name for declared in accepted.types}

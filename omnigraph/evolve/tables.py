@@ -1,7 +1,7 @@
-"""The tables of a new schema: reshaped, moved, made, as versions that nobody names yet.
+"""Stages the tables of a new schema: reshaped, copied or created, as unpublished versions.
 
-A property that goes softly stays in files which no version names any more under its number; one
-that goes with its history leaves a table of its own behind, in another directory.
+A softly dropped property stays in files, but no new version refers to its field id. If its history
+is erased too, the remaining data is copied to a new table in another directory.
 """
 
 from collections.abc import Iterator
@@ -25,13 +25,13 @@ from omnigraph.storage.table import Table, commit, create_table
 from .columns import Passage, added_types, dropped_types, passages
 from .proposal import SchemaPlan
 
-_PIECE = 1 << 16  # rows of one fragment of a table that is moved
-_HELD = 256 << 20  # bytes of them
+_PIECE = 1 << 16  # rows per fragment of a copied table
+_HELD = 256 << 20  # bytes per fragment
 
 
 @dataclass(slots=True)
 class Tables:
-    """What a state will name, and what it no longer does."""
+    """The table entries that the new manifest adds and removes."""
 
     adopted: dict[str, TableEntry] = field(default_factory=dict)
     registered: dict[str, TableEntry] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Tables:
 
 
 def writes_data(plan: SchemaPlan, txn: WriteTxn) -> bool:
-    """Whether rows that are there have to be written again, in part or as a whole."""
+    """Return whether existing rows must be rewritten, partly or completely."""
     found = passages(plan.before.ir, plan.after)
     changed = (one for one in found if one.fills or (plan.allow_data_loss and one.loses))
     entries = (txn.entry(one.old_key) for one in changed)
@@ -50,7 +50,7 @@ def writes_data(plan: SchemaPlan, txn: WriteTxn) -> bool:
 
 
 def stage_tables(plan: SchemaPlan, txn: WriteTxn) -> Tables:
-    """Make every table of the new schema."""
+    """Stage every table of the new schema."""
     made = Tables()
     for passage in passages(plan.before.ir, plan.after):
         _carry_over(plan, txn, passage, made)
@@ -64,7 +64,7 @@ def stage_tables(plan: SchemaPlan, txn: WriteTxn) -> Tables:
 
 def _carry_over(plan: SchemaPlan, txn: WriteTxn, passage: Passage, made: Tables) -> None:
     entry, table = txn.entry(passage.old_key), txn.table(passage.old_key)
-    assert entry is not None  # noqa: S101 - a schema and its tables are one state
+    assert entry is not None  # noqa: S101 - a manifest has a table for every type of its schema
     hard = plan.allow_data_loss and passage.loses
     if hard:
         after, highest = _move(txn, passage, table), 0
@@ -96,7 +96,7 @@ def _next(txn: WriteTxn, entry: TableEntry, table: Table, highest: int) -> Table
 
 def _drop(plan: SchemaPlan, txn: WriteTxn, key: str, made: Tables) -> None:
     entry = txn.entry(key)
-    assert entry is not None  # noqa: S101 - a schema and its tables are one state
+    assert entry is not None  # noqa: S101 - a manifest has a table for every type of its schema
     made.dropped.add(key)
     made.seen.append(_exactly(entry))
     if plan.allow_data_loss:
@@ -120,14 +120,14 @@ def _new_table(txn: WriteTxn, ir: SchemaIR, one: Node | Edge) -> Table:
 
 
 def _move(txn: WriteTxn, passage: Passage, table: Table) -> Table:
-    """All rows in a table of their own: no file of it holds what was dropped."""
+    """Copy all rows to a new table, none of whose files holds dropped data."""
     made = _new_table(txn, passage.after, passage.new)
     pieces = [write_rows(txn.store, made, one) for one in _pieces(passage, table)]
     return commit(txn.store, made, appended(made, pieces)) if pieces else made
 
 
 def _pieces(passage: Passage, table: Table) -> Iterator[pa.Table]:
-    """All rows in their new form, some at a time."""
+    """Yield all rows in their new form, a bounded number at a time."""
     sources = [one.source for one in passage.columns if one.source is not None]
     held: list[pa.RecordBatch] = []
     for batch in batches(table, sources):
@@ -141,6 +141,6 @@ def _pieces(passage: Passage, table: Table) -> Iterator[pa.Table]:
 
 def _renewed(passage: Passage, held: list[pa.RecordBatch]) -> pa.Table:
     rows = pa.Table.from_batches(held).combine_chunks().to_batches()
-    names = [one.field.name for one in passage.columns]
-    made = [[one.of(batch) for one in passage.columns] for batch in rows]
-    return pa.Table.from_batches([pa.record_batch(one, names) for one in made])
+    names = [column.field.name for column in passage.columns]
+    made = [[column.of(batch) for column in passage.columns] for batch in rows]
+    return pa.Table.from_batches([pa.record_batch(arrays, names) for arrays in made])

@@ -1,4 +1,5 @@
-"""Whether a graph is well, what it looks like inside, and how to heal what others did to it.
+"""Health of a graph: integrity check, status report, environment diagnosis, and repair.
 
-Checks read and never write; only `repair` publishes, and only what was asked for twice.
+Checks only read. Only `repair` publishes, and only with explicit confirmation. Start with `check`,
+`status` and `repair`.
 """

@@ -1,4 +1,4 @@
-"""How much of the cache directory of this machine is used. Never asks a store, nor writes."""
+"""Usage of the local cache directory. Never contacts a store and never writes."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from omnigraph.engine.cache import shared_caches
 
 
 def cache_use() -> tuple[int, str | None, int]:
-    """The bytes of the cache directory, where it is, and what it may grow to."""
+    """Return the bytes in use, the cache directory, and its size limit in bytes."""
     disk = shared_caches().disk
     if disk is None:
         return 0, None, 0
@@ -17,5 +17,5 @@ def cache_use() -> tuple[int, str | None, int]:
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except OSError:  # gone since it was listed
+    except OSError:  # deleted since it was listed
         return 0

@@ -1,7 +1,7 @@
-"""The check of a whole graph: names, manifests, logs, files, rules, indexes, foreign commits.
+"""Integrity check of a whole graph: refs, manifests, logs, files, rules, indexes, external commits.
 
-Reads everything that branches and tags show, and looks at every file of their past. It never
-writes, and it goes on after every finding: all that is wrong is told at once.
+Reads everything that branches and tags show, and checks every file of their history. It never
+writes, and it continues after each finding, so that one run reports all faults.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,14 +36,14 @@ from .rows import Judge
 from .wholeness import Version, Wholeness
 
 _ATTEMPTS = 10
-LARGE = 32 << 30  # bytes of files from which on executors are worth their start
-SHOWN = 1000  # findings that are kept; more are only counted
+LARGE = 32 << 30  # total file bytes from which verification on Spark pays for its start-up
+SHOWN = 1000  # findings that are kept; the others are only counted
 Progress = Callable[[str], object]
 
 
 @dataclass(slots=True)
 class _Run:
-    """One check under way."""
+    """State of a running check."""
 
     store: Store
     quick: bool
@@ -59,7 +59,7 @@ class _Run:
     ids: dict[tuple[str, int], pa.Array] = field(default_factory=dict)
 
     def add(self, found: Iterator[Finding]) -> None:
-        """Take findings in; those about one file become one."""
+        """Add findings; findings about the same file are merged into one."""
         for one in found:
             known = self.findings.get(one.subject)
             if known is not None:
@@ -70,11 +70,11 @@ class _Run:
                 self.more += 1
 
     def mark(self) -> tuple[dict[object, Finding], int]:
-        """What was found so far."""
+        """Return the findings so far, for `restore_checkpoint`."""
         return dict(self.findings), self.more
 
     def back_to(self, mark: tuple[dict[object, Finding], int]) -> None:
-        """Forget what was found since, and what files there were."""
+        """Discard the findings and the file listings collected since the checkpoint."""
         self.findings, self.more = dict(mark[0]), mark[1]
         self.whole.renew()
 
@@ -87,13 +87,13 @@ def check_graph(
     progress: Progress | None = None,
     executor: Hands | None = None,
 ) -> Checkup:
-    """Look at everything there is; `quick` leaves out rows, indexes and the insides of files.
+    """Check the whole graph; `quick` skips rows, indexes and file contents.
 
-    `sample` is a quick check that also verifies the content of this share of the files. Files are
-    verified by the `executor`: threads of this process, unless another one is given.
+    `sample` is a quick check that also verifies the content of this fraction of the files. Files
+    are verified by the `executor`; the default is threads of this process.
     """
     if sample is not None and not 0 < sample <= 1:
-        message = f"sample is {sample}; expected a share above 0 and up to 1"
+        message = f"sample is {sample}; expected a fraction above 0 and up to 1"
         raise InputError(message, reason="out of range")
     store = unremembering(store)
     quick = quick or sample is not None
@@ -104,20 +104,20 @@ def check_graph(
     heads = read_heads(store, early)
     unnamed = unnamed_manifests(store)
     lost_names = list(check_unnamed(unnamed))
-    told = {one.name for one in lost_names}  # a damaged ref object whose manifest was found
+    told = {one.name for one in lost_names}  # damaged ref objects whose manifest was found
     run.add(one for one in early if one.kind != "ref" or one.name not in told)
     run.add(iter(lost_names))
     run.add(check_operations(store))
-    named = [past for one in heads if (past := _settled(run, one)) is not None]
-    pasts = [*named, *(_past(run, read_past(store, one)) for one in unnamed_heads(unnamed))]
+    named = [past for head in heads if (past := _settled(run, head)) is not None]
+    pasts = [*named, *(_past(run, read_past(store, head)) for head in unnamed_heads(unnamed))]
     run.add(_lost(run, pasts))
     run.add(check_lost_versions(find_lost_versions(store, pasts)))
     run.add(_drift(run, pasts))
-    readable = {one.head.label: newest_readable(store, one, run.whole) for one in pasts}
+    readable = {past.head.label: newest_readable(store, past, run.whole) for past in pasts}
     lost = {one.branch: None for one in early if one.branch is not None}
     read = {
-        "branches": sum(one.head.ref.place == layout.REFS for one in named),
-        "tags": sum(one.head.ref.place != layout.REFS for one in named),
+        "branches": sum(past.head.ref.place == layout.REFS for past in named),
+        "tags": sum(past.head.ref.place != layout.REFS for past in named),
         "commits": len(run.commits),
         "files": run.whole.looked_at,
         "verified": len(run.whole.verified),
@@ -128,7 +128,7 @@ def check_graph(
 
 
 def executor_for(store: Store, engine: Engine, spark: Any) -> Hands | None:
-    """Who compares files with their checksums; None is this process."""
+    """Return the executor that verifies file checksums; None means this process."""
     from omnigraph.pipeline.optimize import SparkHands
     from omnigraph.pipeline.pick import session_for
 
@@ -141,9 +141,9 @@ def executor_for(store: Store, engine: Engine, spark: Any) -> Hands | None:
 
 
 def _settled(run: _Run, head: Head) -> Past | None:
-    """One branch, looked at again when it moved meanwhile: a cleanup may have taken what it was.
+    """Check one branch, and again if it moved meanwhile: a cleanup may have removed what it showed.
 
-    None when it was deleted.
+    Return None when the branch was deleted.
     """
     for _ in range(_ATTEMPTS):
         before = run.mark()
@@ -161,7 +161,7 @@ def _settled(run: _Run, head: Head) -> Past | None:
 
 
 def _past(run: _Run, past: Past) -> Past:
-    """Everything about one branch or tag."""
+    """Run all checks of one branch or tag."""
     branch = past.head.label
     run.tell(branch)
     run.commits |= past.commits.keys()
@@ -180,7 +180,7 @@ def _past(run: _Run, past: Past) -> Past:
 
 
 def _learn_checksums(run: _Run, past: Past) -> Iterator[Finding]:
-    """Verify the files of a branch; checksums that cannot be read are a finding."""
+    """Verify the files of a branch; unreadable checksums are a finding."""
     for commit in past.commits.values():
         try:
             run.whole.learn(read_checksums(run.store, commit))
@@ -192,14 +192,14 @@ def _learn_checksums(run: _Run, past: Past) -> Iterator[Finding]:
 
 
 def _of_type(run: _Run, judge: Judge, one: Node | Edge) -> Iterator[Finding]:
-    """Rules and indexes of one table; one that cannot be read through is damaged somewhere."""
+    """Check the rules and indexes of one table; a table that cannot be scanned is damaged."""
     key = table_key(one)
     entry = judge.tables.get(key)
     version = (entry.location, entry.lance_version) if entry is not None else None
     if version is not None and run.whole.faults(version):
-        return  # named already
+        return  # already reported
     seen = _seen(judge.contract, judge, one)
-    if seen in run.judged:  # as another branch shows it
+    if seen in run.judged:  # another branch shows the same version
         if version in run.ids:
             judge.ids[one.name] = run.ids[version]
         return
@@ -216,12 +216,12 @@ def _of_type(run: _Run, judge: Judge, one: Node | Edge) -> Iterator[Finding]:
 
 
 def _named(whole: Wholeness, version: Version) -> bool:
-    """Whether indexes of a table were found to be lost or damaged before any was asked."""
+    """Return whether indexes of a table are already known to be missing or damaged."""
     return bool(whole.lost_indexes(version) or whole.damaged_indexes(version))
 
 
 def _seen(contract: Contract, judge: Judge, one: Node | Edge) -> tuple[object, ...]:
-    """What decides about a table: its version, those of its ends, and the schema."""
+    """Return what decides the result: the versions of a table and its endpoints, and the schema."""
     keys = [table_key(one)]
     keys += [f"node:{one.source}", f"node:{one.target}"] if isinstance(one, Edge) else []
     entries = (judge.tables.get(key) for key in keys)
@@ -245,31 +245,34 @@ def _unreadable(
 
 
 def _lost(run: _Run, pasts: list[Past]) -> Iterator[Finding]:
-    """Versions of the past that are gone although no cleanup ever took any.
+    """Report versions of the history that are missing although no cleanup ever removed any.
 
-    A cleanup raises the epoch of branches before it removes anything: asked after the look.
+    A cleanup raises the epoch of every branch before it removes a file. The epochs are therefore
+    read after the files were checked.
     """
     gone = [found for one in pasts for found in check_gone(one, run.whole)]
-    if gone and not any(one.opened.state.head.gc_epoch for one in read_heads(run.store, [])):
+    if gone and not any(head.opened.state.head.gc_epoch for head in read_heads(run.store, [])):
         yield from gone
 
 
 def _drift(run: _Run, pasts: list[Past]) -> Iterator[Finding]:
-    """What foreign tools committed to tables; no branch shows it.
+    """Report commits of external writers to tables; no branch shows them.
 
-    What somebody was told of by a repair that had to leave it alone is not told again.
+    Drift that an earlier repair reported and had to leave alone is not reported again.
     """
     taken = rebased_versions(commit for one in pasts for commit in one.commits.values())
     places = {e.location: key for one in pasts for key, e in one.state.tables.items()}
     every = ((key, read_drift(run.store, at, taken.get(at, 1))) for at, key in places.items())
-    found = [one for one in every if one[1].classification not in ("no_drift", "rebased")]
+    found = [
+        (key, drift) for key, drift in every if drift.classification not in ("no_drift", "rebased")
+    ]
     seen = seen_versions(run.store) if found else {}
-    for key, drift in sorted(found, key=lambda one: one[1].location):
+    for key, drift in sorted(found, key=lambda pair: pair[1].location):
         if drift.head <= seen.get(drift.location, 0):
-            continue  # told before, or all files of the table are gone: those are named
+            continue  # reported before, or all files of the table are missing and reported as such
         reason = (
             f"another program has written to this table (version {drift.head} of its HEAD,"
             f" {drift.classification}); the graph does not show it"
         )
-        hint = "`omnigraph repair` tells what it was, and what can be done"
+        hint = "run `omnigraph repair` to see what was written and what can be done"
         yield Finding("drift", reason, "warning", None, key, None, drift.location, hint)

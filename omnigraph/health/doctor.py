@@ -1,7 +1,7 @@
-"""Whether this machine and a store can do what is asked of them.
+"""Diagnosis of this machine and of a store: whether they can run Omnigraph.
 
-Looks at versions, Java, the cache directory, and of a store at what it promises and at its clock.
-A finding never raises: the doctor is for when nothing works.
+Checks package versions, Java and the cache directory, and for a store its guarantees and its clock.
+Failures are reported, never raised: the command must work when nothing else does.
 """
 
 import os
@@ -26,7 +26,7 @@ from omnigraph.storage.probe import probe_create_if_absent
 from omnigraph.storage.store import Store, open_store
 
 Outcome = Literal["ok", "warning", "error"]
-SKEW = timedelta(seconds=30)  # half of a lease: from there on ages look wrong to people
+SKEW = timedelta(seconds=30)  # half of a lease; beyond it, ages shown to users look wrong
 _NEEDED = ("pylance", "pyarrow", "numpy", "click", "lark")
 _OPTIONAL = ("pyspark", "obstore", "pandas", "polars")
 _OLDEST_PYTHON = (3, 11)
@@ -34,7 +34,7 @@ _OLDEST_PYTHON = (3, 11)
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One thing that was looked at, how it is, and what would help."""
+    """Result of one check: the outcome, what was found, and what to do about it."""
 
     name: str
     outcome: Outcome
@@ -48,10 +48,10 @@ class Diagnosis:
 
 
 def examine(uri: str | None = None, *, probe: bool = True) -> list[Diagnosis]:
-    """Look at this machine, and at a store if one is named.
+    """Diagnose this machine, and a store if `uri` is given.
 
-    `probe` writes one small object to the store and removes it again; without it nothing is written
-    and what the store promises stays unknown.
+    `probe` writes one small object to the store and removes it again. Without it nothing is written
+    and the guarantees of the store are not verified.
     """
     found = [_python(), *_packages(), _java(), _cache(), _room()]
     if uri is not None:
@@ -63,7 +63,7 @@ def _python() -> Diagnosis:
     told = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     old = sys.version_info < _OLDEST_PYTHON
     return Diagnosis(
-        "python", "error" if old else "ok", told, "3.11 is the oldest" if old else None
+        "python", "error" if old else "ok", told, "install Python 3.11 or newer" if old else None
     )
 
 
@@ -81,19 +81,19 @@ def _java() -> Diagnosis:
     java = find_java(os.environ, Path(sys.prefix))
     if java is not None:
         return Diagnosis("java", "ok", str(java))
-    hint = f"only Spark needs it: install {OLDEST_JAVA} or newer, or set JAVA_HOME"
+    hint = f"only Spark needs Java: install {OLDEST_JAVA} or newer, or set JAVA_HOME"
     return Diagnosis("java", "warning", "not found", hint)
 
 
 def _cache() -> Diagnosis:
     place = cache_directory()
     if place is None:
-        return Diagnosis("cache", "ok", "switched off")
+        return Diagnosis("cache", "ok", "disabled")
     there = next(one for one in (place, *place.parents) if one.exists())
     if there.is_dir() and os.access(there, os.W_OK):
         return Diagnosis("cache", "ok", str(place))
-    hint = "set OMNIGRAPH_CACHE_DIR to a directory that can be written"
-    return Diagnosis("cache", "warning", f"{place} cannot be written", hint)
+    hint = "set OMNIGRAPH_CACHE_DIR to a writable directory"
+    return Diagnosis("cache", "warning", f"{place} is not writable", hint)
 
 
 def _room() -> Diagnosis:
@@ -102,7 +102,7 @@ def _room() -> Diagnosis:
     free = stat.f_bavail * stat.f_frsize if stat is not None else None
     told = f"{place}, {free:,} bytes free" if free is not None else str(place)
     low = free is not None and free < 1 << 30
-    hint = "bulk work on Spark spills there: make room, or set TMPDIR" if low else None
+    hint = "bulk work on Spark spills there: free some space, or set TMPDIR" if low else None
     return Diagnosis("temporary files", "warning" if low else "ok", told, hint)
 
 
@@ -135,17 +135,17 @@ def _graph(store: Store) -> Diagnosis:
 def _promises(store: Store) -> Diagnosis:
     probe_create_if_absent(store)
     kind = "local disk" if store.root.local else "object store"
-    told = f"{kind}: of two creators of one name one wins, and listings show it at once"
+    told = f"{kind}: create-if-absent is exclusive, and listings are consistent"
     return Diagnosis("store promises", "ok", told)
 
 
 def _clock(store: Store) -> Diagnosis:
-    """The clock of the store against the one of this machine; ages go by the store's."""
+    """Compare the store's clock, which decides the age of objects, with this machine's."""
     before = ids.now_micros()
     there = store_time(store)
     skew = timedelta(microseconds=int(there.timestamp() * 1_000_000) - before)
     told = f"{skew.total_seconds():+.1f} s against this machine"
     if abs(skew) <= SKEW:
         return Diagnosis("store clock", "ok", told)
-    hint = "times in the log are those of this machine: set its clock"
+    hint = "commit times come from this machine: correct its clock"
     return Diagnosis("store clock", "warning", told, hint)

@@ -1,7 +1,7 @@
-"""What foreign tools committed to the HEAD of tables, and what may be made of it.
+"""Drift: commits of external writers to the HEAD of tables, and what can be done about them.
 
-Owns the classification. HEAD is never published: rows that were appended there can be taken over by
-`repair`, maintenance has no effect on a graph, everything else is refused.
+Owns the classification. HEAD is never published: `repair` can adopt appended rows, maintenance has
+no effect on a graph, everything else is refused.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,12 +15,12 @@ from omnigraph.storage.store import Store
 
 Harmless = Literal["no_drift", "verified_maintenance", "rebased"]
 Classification = Harmless | Literal["appended", "suspicious", "unverifiable"]
-REBASED = "rebased"  # the member of a commit's details that names what was taken over
+REBASED = "rebased"  # member of a commit's details that lists the adopted versions
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """What stands at the HEAD of one table, above what was taken over before."""
+    """The state of one table's HEAD, above the version that was adopted last."""
 
     location: str
     head: int
@@ -29,7 +29,7 @@ class Drift:
 
     @property
     def classification(self) -> Classification:
-        """What it is, by the worst of its steps."""
+        """The class of the drift, decided by the worst of its steps."""
         effects = {one.effect for one in self.steps}
         if self.head < FIRST:
             return "unverifiable"
@@ -45,14 +45,14 @@ class Drift:
 
     @property
     def error(self) -> str | None:
-        """Why it cannot be told what happened."""
+        """Why the drift cannot be classified."""
         if self.head < FIRST:
-            return "its files are missing: `omnigraph check` names them; restore them from a copy"
+            return "its files are missing: run `omnigraph check`, then restore them from a backup"
         return next((one.error for one in self.steps if one.error is not None), None)
 
 
 def read_drift(store: Store, location: str, since: int = FIRST) -> Drift:
-    """What foreign tools did to a table, above the version that was taken over last."""
+    """Read what external writers did to a table above the version that was adopted last."""
     versions = attached_versions(store, location)
     head = max(versions, default=0)
     since = max(since, FIRST)
@@ -60,7 +60,7 @@ def read_drift(store: Store, location: str, since: int = FIRST) -> Drift:
 
 
 def seen_versions(store: Store) -> Mapping[str, int]:
-    """Up to which version of HEAD somebody was told of what must be left alone, by directory."""
+    """Return the HEAD version up to which drift was reported as not repairable, by directory."""
     found: dict[str, int] = {}
     for one in list_outcomes(store):
         for location, version in one.heads.items():
@@ -69,7 +69,7 @@ def seen_versions(store: Store) -> Mapping[str, int]:
 
 
 def rebased_versions(commits: Iterable[Commit]) -> Mapping[str, int]:
-    """Up to which version of HEAD rows were taken over, by table directory."""
+    """Return the HEAD version up to which rows were adopted, by table directory."""
     found: dict[str, int] = {}
     for one in commits:
         for location, version in one.details.get(REBASED, {}).items():

@@ -1,6 +1,6 @@
-"""One thing that is not as it should be, and all of them together.
+"""Findings of an integrity check, and the report that collects them.
 
-Owns the words of the report; it decides nothing.
+Owns how findings are worded and serialized; it decides nothing.
 """
 
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ Severity = Literal["error", "warning"]
 Unreadable = Literal["manifest", "ref", "log", "schema", "version", "file"]
 Broken = Literal["field", "count", "value", "key", "unique", "endpoint", "cardinality"]
 Kind = Unreadable | Broken | Literal["index", "drift", "intent", "record"]
-# What a branch shows cannot be read, or not all of it: not a rule that is broken.
+# Kinds that mean data cannot be read (completely), as opposed to a broken rule.
 _FILES = frozenset({"version", "file", "index"})
 DAMAGE = frozenset({"manifest", "ref", "log", "schema", "version", "file"})
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong and where: on which branch, in which type, of which entity, in which file."""
+    """One fault and its location: branch, type, entity, file."""
 
     kind: Kind
     reason: str
@@ -32,11 +32,11 @@ class Finding:
 
     @property
     def subject(self) -> object:
-        """What two findings about the same file have in common, whoever needs it."""
+        """Equal for findings about the same file, whichever branch needs the file."""
         return ("file", self.name) if self.name and self.kind in _FILES else self
 
     def joined(self, other: "Finding") -> "Finding":
-        """One finding of two about the same file: the worse, with the branches of both.
+        """Return one finding for two about the same file: the worse, with the branches of both.
 
         >>> one = Finding("file", "lost", branch="main", name="f")
         >>> str(one.joined(Finding("file", "lost", "warning", branch="side", name="f")))
@@ -49,7 +49,7 @@ class Finding:
 
     @property
     def all_branches(self) -> tuple[str, ...]:
-        """The branches and tags that need what is wrong; `branch` is the first."""
+        """All branches and tags that are affected; `branch` is the first."""
         return self.branches or ((self.branch,) if self.branch is not None else ())
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class Finding:
         return f"{said} [{self.name}]" if self.name and self.name not in self.reason else said
 
     def to_json(self) -> dict[str, Any]:
-        """The finding as plain data; every member is always there."""
+        """Return the finding as JSON-compatible data; every member is always present."""
         return {
             "kind": self.kind,
             "severity": self.severity,
@@ -75,10 +75,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """What a check found; true when nothing is wrong. Warnings do not count.
+    """Result of a check; true when there is no error. Warnings do not count.
 
-    `readable` is the newest commit of each branch and tag of which everything can be read, None
-    when there is none. `read` tells how much was looked at.
+    `readable` maps each branch and tag to its newest commit that is completely readable, or None.
+    `read` holds how much was checked. `more` counts findings that were not kept.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -90,16 +90,16 @@ class Checkup:
         return not any(one.severity == "error" for one in self.findings)
 
     def __repr__(self) -> str:
-        said = "well" if self else f"{len(self.findings) + self.more} findings"
+        said = "healthy" if self else f"{len(self.findings) + self.more} findings"
         return f"<Checkup: {said}; {', '.join(f'{n} {w}' for w, n in self.read.items())}>"
 
     @property
     def damage(self) -> tuple[Finding, ...]:
-        """What cannot be read, without the rules that are broken."""
+        """Findings about data that cannot be read, without broken rules."""
         return tuple(one for one in self.findings if one.kind in DAMAGE)
 
     def to_json(self) -> dict[str, Any]:
-        """The report as plain data."""
+        """Return the report as JSON-compatible data."""
         return {
             "ok": bool(self),
             "findings": [one.to_json() for one in self.findings],

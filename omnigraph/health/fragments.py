@@ -1,8 +1,8 @@
-"""Fragments of a manifest above its newest version: what an interrupted write leaves, or evidence.
+"""Manifest fragments above the newest version: left by an interrupted write, or proof of a loss.
 
-Every swap writes the rows of the next state as a fragment before the version that names it. Reads
-only. A fragment says which version it was written for; whether that version ever was published is
-decided in `lost_versions`.
+Every swap writes the rows of the next state as a fragment before the version that references it. A
+fragment records the version it was written for; `lost_versions` decides whether that version was
+ever published. Only reads.
 """
 
 import json
@@ -20,14 +20,14 @@ from omnigraph.storage.objects import Found
 from omnigraph.storage.physical import stored_batches
 from omnigraph.storage.store import Store
 
-_EXACT = 256  # versions whose objects are read to learn which fragments they name
-_GRAIN = timedelta(seconds=2)  # more than any store rounds its times to
-_FENCES = 64  # versions without a commit that may follow one with a commit
+_EXACT = 256  # maximum number of versions that are read to find the fragments they reference
+_GRAIN = timedelta(seconds=2)  # more than the timestamp resolution of any store
+_FENCES = 64  # maximum number of versions without a commit after one with a commit
 
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """The rows of a state that no version names, and the version they were written for."""
+    """The rows of a state that no version references, and the version they were written for."""
 
     name: str
     state: State
@@ -36,7 +36,7 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class ManifestFiles:
-    """The files of a manifest: versions by number, fragments, bases of swaps."""
+    """The files of a manifest: versions by number, fragments, and the base versions of swaps."""
 
     versions: Mapping[int, Found]
     data: Mapping[str, Found]
@@ -49,31 +49,31 @@ class ManifestFiles:
 
     @property
     def gaps(self) -> list[int]:
-        """Versions that are missing between others."""
+        """Versions that are missing between existing ones."""
         lowest = min(self.versions, default=0)
         return [one for one in range(lowest, self.newest) if one not in self.versions]
 
 
 def list_files(store: Store, ulid: str) -> ManifestFiles:
-    """What is there: the versions are listed last, so that no base is newer by chance."""
+    """List the files; versions come last, so that a concurrent swap leaves no base above them."""
     place = layout.manifest_directory(ulid)
     data = {one.name: one for one in store.objects.list(f"{place}/data")}
     swaps = [one.name.rpartition("/")[2] for one in store.objects.list(f"{place}/_transactions")]
-    bases = frozenset(int(base) for one in swaps if (base := one.partition("-")[0]).isdecimal())
+    bases = frozenset(int(base) for swap in swaps if (base := swap.partition("-")[0]).isdecimal())
     listed = store.objects.list(f"{place}/_versions")
     versions = {n: one for one in listed if (n := version_number(one.name)) is not None}
     return ManifestFiles(versions, data, bases)
 
 
 def newer_fragments(store: Store, ulid: str, files: ManifestFiles) -> list[Fragment]:
-    """Fragments that were written for a version above the newest one, lowest version first."""
+    """Return fragments written for a version above the newest one, lowest version first."""
     found = (_read(store, ulid, name) for name in sorted(_candidates(store, files)))
     newer = [one for one in found if one is not None and one.version > files.newest]
     return sorted(newer, key=lambda one: one.version)
 
 
 def _candidates(store: Store, files: ManifestFiles) -> set[str]:
-    """Fragments that no version names; of many versions, those not older than the newest one."""
+    """Return unreferenced fragments; with many versions, those not older than the newest one."""
     if len(files.versions) > _EXACT:
         since = files.versions[files.newest].modified - _GRAIN
         return {name for name, one in files.data.items() if one.modified >= since}
@@ -86,7 +86,7 @@ def _candidates(store: Store, files: ManifestFiles) -> set[str]:
 
 
 def _read(store: Store, ulid: str, name: str) -> Fragment | None:
-    """A fragment as a state; None for one that is cut short, or not of this manifest."""
+    """Read a fragment as a state; None if it is truncated or belongs to another manifest."""
     if kind_of(name) != "data":
         return None
     try:
@@ -110,7 +110,7 @@ def _parse(rows: Sequence[Mapping[str, Any]], ulid: str, name: str) -> Iterator[
 
 
 def _numbers(head: Mapping[str, Any], numbers: Mapping[str, int | None]) -> Sequence[int]:
-    """The versions that a state can be of: that of its commit, or one after it without a commit."""
+    """Return the versions a state can have: that of its commit, or a later one without a commit."""
     facts = json.loads(head["metadata"])
     first = 1 if facts["commit_id"] == facts["fork"] else numbers.get(facts["commit_id"]) or 1
     return range(first + 1, first + _FENCES) if facts["nonce"] else (first,)

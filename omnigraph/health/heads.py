@@ -1,7 +1,7 @@
-"""Every branch and tag as it can be read: the newest state, or the newest that is left.
+"""Every branch and tag with its newest readable state.
 
-Owns what is wrong with names, manifests and schemas. A state that cannot be
-read is told, and an older one is looked at in its place.
+Owns the findings about refs and manifests. A state that cannot be read is reported, and the newest
+older one that can is used instead.
 """
 
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from omnigraph.storage.store import Store
 
 from .finding import Finding
 
-RESTORE = "restore the file from a copy, or go on from the newest commit that can be read"
+RESTORE = "restore the file from a backup, or continue from the newest readable commit"
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A branch or a tag, and the state that it shows; `newest` unless that could not be read."""
+    """A branch or tag and the state it shows; `is_newest` unless an older state had to be used."""
 
     ref: Ref
     opened: Opened
@@ -30,17 +30,17 @@ class Head:
 
     @property
     def label(self) -> str:
-        """The name, as findings call it."""
+        """The name of the branch or tag, as findings show it."""
         return label(self.ref)
 
 
 def label(ref: Ref) -> str:
-    """A branch by its name, a tag as one."""
+    """Return the name of a branch, or `tag NAME` for a tag."""
     return ref.name if ref.place == layout.REFS else f"tag {ref.name}"
 
 
 def read_heads(store: Store, found: list[Finding]) -> list[Head]:
-    """Everything that has a name; what is wrong is added to `found`."""
+    """Read every branch and tag; faults are appended to `findings`."""
     if not manifest_exists(store) and graph_trace(store) is None:
         raise GraphNotInitialized(f"no graph at {store.root.uri}")
     heads = [_read(store, ref, found) for ref in _names(store, found)]
@@ -48,7 +48,7 @@ def read_heads(store: Store, found: list[Finding]) -> list[Head]:
 
 
 def read_again(store: Store, head: Head) -> Head | None:
-    """A branch or a tag as it is now; None when it was deleted, the same when it cannot be read."""
+    """Read a head again; None when the ref was deleted, unchanged when it cannot be read."""
     ref = head.ref
     numbered = ref == refs.MAIN_REF or refs.highest_number(store, ref.name, ref.place) == ref.number
     if not numbered:
@@ -89,7 +89,7 @@ def _read(store: Store, ref: Ref, found: list[Finding]) -> Head | None:
 
 
 def _older(store: Store, ref: Ref) -> Head | None:
-    """The newest state of a branch that can still be read."""
+    """Return the newest state of a branch that can still be read."""
     place = layout.manifest_directory(ref.ulid)
     for version in reversed(attached_versions(store, place)):
         try:

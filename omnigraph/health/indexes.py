@@ -1,7 +1,7 @@
-"""Whether an index answers as the rows do.
+"""Index check: an index must return the same rows as a scan.
 
-Looks a sample of values, or of words, up through the index and by a scan of the column, and
-compares which rows come back. Indexes are derived: what is wrong here is no loss of data.
+Looks up a sample of values or tokens through the index and by a scan of the column, and compares
+the rows. Indexes are derived data: a fault here never means that data was lost.
 """
 
 import warnings
@@ -34,18 +34,18 @@ from omnigraph.storage.vectors import (
 from .finding import Finding
 
 SAMPLE = 512  # values of a column that are looked up
-_ASKED = 8  # parts of texts, and vectors: one question each
-_PART, _LONGEST = 3, 32  # characters: fewer are in no index, more tell no more
-_NEAR, _SAME = 16, 1e-3  # neighbours that are asked for; a distance that is as good as none
-REBUILD = "answers may be wrong until it is built anew: `omnigraph cleanup --erase` builds them"
+_ASKED = 8  # substrings and vectors that are looked up, one request each
+_PART, _LONGEST = 3, 32  # characters: shorter substrings are not indexed, longer ones add nothing
+_NEAR, _SAME = 16, 1e-3  # neighbours requested; distance that counts as zero
+REBUILD = "results may be wrong until the index is rebuilt: run `omnigraph cleanup --erase`"
 
 
 def check_indexes(store: Store, table: Table, key: str) -> Iterator[Finding]:
-    """Every index of a table, asked for what an index of its kind answers."""
+    """Check every index of a table with lookups that its kind supports."""
     for slot, kind in sorted(kinds_of(table).items()):
         column, worded = texts.column_of(slot), kind == texts.KIND
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", IndexUnreadable)  # told as a finding
+            warnings.simplefilter("ignore", IndexUnreadable)  # reported as a finding
             reason = _reason(store, table, column, kind)
         if reason is not None:
             text = f"the {'full-text ' if worded else ''}index of {column} {reason}"
@@ -53,7 +53,7 @@ def check_indexes(store: Store, table: Table, key: str) -> Iterator[Finding]:
 
 
 def _reason(store: Store, table: Table, column: str, kind: str) -> str | None:
-    """What is wrong with an index; None when it answers as the rows do."""
+    """Return what is wrong with an index; None when it agrees with the rows."""
     if is_vector_kind(kind):
         return _wrong_neighbours(table, column, METRICS[kind])
     if kind == texts.KIND:
@@ -74,11 +74,11 @@ def _wrong(table: Table, column: str) -> str | None:
     lost, strange = (len(one) for one in _differences(expected, found))
     if not lost and not strange:
         return None
-    return f"does not answer as the rows do: {lost} missed, {strange} too many"
+    return f"does not agree with the rows: {lost} missing, {strange} extra"
 
 
 def _wrong_parts(table: Table, column: str) -> str | None:
-    """An index of parts of texts must find every text that has a part."""
+    """Check that an n-gram index finds every text that contains a substring."""
     rows = read_unindexed(table, [column], places=True)
     texts_there = rows[column].drop_null().unique()
     long = texts_there.filter(pc.greater_equal(pc.utf8_length(texts_there), _PART))
@@ -90,11 +90,11 @@ def _wrong_parts(table: Table, column: str) -> str | None:
             return f"cannot be read: {error.message}"
         expected = rows.filter(pc.match_substring(rows[column], part))
         missed += len(_differences(expected, found)[0])
-    return f"does not answer as the rows do: {missed} missed" if missed else None
+    return f"does not agree with the rows: {missed} missing" if missed else None
 
 
 def _wrong_neighbours(table: Table, column: str, metric: str) -> str | None:
-    """Near a vector must be what has that vector; by dot product others may be nearer."""
+    """Check that a search near a stored vector finds it; by dot product others may be nearer."""
     held = covered(table)[column]
     batches = vector_batches(table, column, sorted(held & set(fragment_ids(table))))
     missed = 0
@@ -105,13 +105,13 @@ def _wrong_neighbours(table: Table, column: str, metric: str) -> str | None:
         ids, about = found
         near = metric == "dot" or row in ids or (len(ids) == _NEAR and about[-1] <= _SAME)
         missed += not near
-    return f"does not answer as the rows do: {missed} missed" if missed else None
+    return f"does not agree with the rows: {missed} missing" if missed else None
 
 
 def _vectors(
     batches: Iterable[pa.RecordBatch], column: str, metric: str
 ) -> Iterator[tuple[int, Floats]]:
-    """Row ids and vectors that an index can be asked for."""
+    """Return row ids and vectors that are valid queries of the index."""
     for batch in batches:
         for row, vector in zip(rows_of(batch), batch.column(column).to_pylist(), strict=True):
             point = np.asarray(vector, np.float64) if vector is not None else None
@@ -120,8 +120,10 @@ def _vectors(
 
 
 def _wrong_words(store: Store, table: Table, column: str) -> str | None:
-    """An index of words may propose too many rows, never too few; its list must name every word."""
-    lists = [texts.read_words(store, table, one) for one in texts.text_segments(table, column)]
+    """Check a full-text index: extra candidates are allowed, missing rows or tokens are not."""
+    lists = [
+        texts.read_words(store, table, segment) for segment in texts.text_segments(table, column)
+    ]
     known = [one["word"].combine_chunks() for one in lists if one is not None]
     if len(known) < len(lists):
         return "cannot be read"
@@ -133,7 +135,7 @@ def _wrong_words(store: Store, table: Table, column: str) -> str | None:
     listed = pa.concat_arrays([*known, pa.array([""])])
     gone = len(words.filter(pc.invert(pc.is_in(words, value_set=listed))).unique())
     if gone:
-        return f"does not list {gone} of the words that texts have"
+        return f"does not list {gone} of the tokens in the rows"
     values = _sample(words.filter(pc.match_substring_regex(words, texts.SEEN)).unique())
     found = texts.candidates(table, column, values.to_pylist())
     if found is None:
@@ -141,11 +143,11 @@ def _wrong_words(store: Store, table: Table, column: str) -> str | None:
     owners = pc.list_parent_indices(pieces).filter(pc.is_in(words, value_set=values)).unique()
     expected = rows[ROW_ID].combine_chunks().take(owners).to_numpy().astype(np.int64)
     lost = len(np.setdiff1d(expected, found))
-    return f"does not answer as the rows do: {lost} missed" if lost else None
+    return f"does not agree with the rows: {lost} missing" if lost else None
 
 
 def _sample(values: pa.Array, most: int = SAMPLE) -> pa.Array:
-    """All values, or some at even distances."""
+    """Return all values, or a sample at even distances."""
     if len(values) <= most:
         return values
     places = np.linspace(0, len(values) - 1, most).astype(np.int64)

@@ -1,8 +1,8 @@
-"""Newest manifest versions that were deleted: what proves it, and what only makes it possible.
+"""Deleted manifest versions: what proves that newer ones existed, and what only suggests it.
 
-Nothing in a manifest says that a newer version was there. Proof comes from elsewhere: commits in
-other logs, swaps based on a version that is not there, states built on a lost one, intents. Reads
-only; each proof is confirmed by a second read, since others may publish beside a check.
+Nothing in a manifest says that a newer version existed. Proof comes from elsewhere: commits in
+other logs, swaps based on a version that is missing, states based on a lost one, intents. Only
+reads; each proof is confirmed by a second read, since others may publish during a check.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -25,25 +25,25 @@ from .finding import Finding
 from .fragments import Fragment, ManifestFiles, list_files, newer_fragments
 from .past import Past
 
-_RESTORE = "`omnigraph repair --confirm` restores the commits on top of the branch"
+_RESTORE = "run `omnigraph repair --confirm` to restore the commits on top of the branch"
 _DIVERGED = (
     "the branch was written to since: merge or cherry-pick the commits from where they are, or"
-    " restore the files from a copy"
+    " restore the files from a backup"
 )
-_UNKNOWN = "restore the manifest from a copy; do not run cleanup before"
+_UNKNOWN = "restore the manifest from a backup; do not run cleanup before that"
 _PERHAPS = (
-    "if you know that this commit was acknowledged, `omnigraph repair --confirm --commit ID`"
-    " publishes it again; else the next write or cleanup ends this"
+    "if you know that this commit was acknowledged, run `omnigraph repair --confirm --commit ID`"
+    " to publish it again; otherwise the next write or cleanup resolves this"
 )
 
 
 @dataclass(slots=True)
 class LostVersions:
-    """What speaks for lost versions of one branch.
+    """Evidence that versions of one branch were lost.
 
-    `proofs` are sentences, each enough by itself. `commits` are proved to have been published, by
-    id, with a state whose log has them. `suspects` may just as well be interrupted writes, and
-    `candidates` are the commits of those.
+    `proofs` are sentences, each sufficient by itself. `proved_commits` were provably published;
+    they are keyed by id, with a state whose log contains them. `suspicions` may also be explained
+    by interrupted writes, and `candidate_commits` are the commits of those.
     """
 
     past: Past
@@ -55,7 +55,7 @@ class LostVersions:
     gaps: list[int] = field(default_factory=list)
 
     def accept(self, commit_id: str | None) -> bool:
-        """Take a candidate for published because the caller knows it; False if there is none."""
+        """Treat a candidate as published on the caller's word; return False if it is not one."""
         if commit_id is None or commit_id not in self.candidates:
             return False
         self.commits[commit_id] = self.candidates[commit_id]
@@ -64,7 +64,7 @@ class LostVersions:
 
     @property
     def chain(self) -> list[tuple[Commit, State]]:
-        """The proved commits on top of the head, oldest first; they can be published again."""
+        """The proved commits on top of the head, oldest first; these can be published again."""
         found: list[tuple[Commit, State]] = []
         at: str | None = self.opened.state.head.commit_id
         children = {one.parent: (one, state) for one, state in self.commits.values()}
@@ -75,16 +75,16 @@ class LostVersions:
 
 
 def find_lost_versions(store: Store, pasts: Iterable[Past]) -> list[LostVersions]:
-    """Every branch of which something speaks for lost versions."""
+    """Return every branch with evidence of lost versions."""
     pasts = list(pasts)
-    branches = [one for one in pasts if one.head.ref.place == layout.REFS and one.whole]
+    branches = [log for log in pasts if log.head.ref.place == layout.REFS and log.whole]
     outside = _outside(store)
-    found = [_examine(store, one, pasts, outside) for one in branches if one.head.newest]
+    found = [_examine(store, log, pasts, outside) for log in branches if log.head.newest]
     return [one for one in found if one is not None and (one.proofs or one.suspects or one.gaps)]
 
 
 def check_lost_versions(found: Iterable[LostVersions]) -> Iterator[Finding]:
-    """One finding per branch and severity."""
+    """Return one finding per branch and severity."""
     for one in found:
         branch, name = one.past.head.label, layout.manifest_directory(one.past.head.ref.ulid)
         if one.proofs:
@@ -95,8 +95,8 @@ def check_lost_versions(found: Iterable[LostVersions]) -> Iterator[Finding]:
             yield Finding("manifest", text, "warning", branch=branch, name=name, hint=_PERHAPS)
         if one.gaps:
             shown = f"{one.gaps[0]} to {one.gaps[-1]}" if len(one.gaps) > 1 else f"{one.gaps[0]}"
-            reason = f"versions {shown} of the manifest are missing between others; none needs them"
-            hint = "another program removed them; restore them from a copy, or leave it so"
+            reason = f"versions {shown} of the manifest are missing; no other version needs them"
+            hint = "another program removed them; restore them from a backup, or ignore this"
             yield Finding("manifest", reason, "warning", branch=branch, name=name, hint=hint)
 
 
@@ -111,7 +111,7 @@ def _lost(one: LostVersions) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Outside:
-    """What intents and audits say: commits by the manifest, or by the branch that has them."""
+    """Commits that intents and audit records name, by manifest ULID and by branch name."""
 
     bases: Mapping[str, Mapping[str, str]]
     audits: Mapping[str, Mapping[str, str]]
@@ -133,14 +133,14 @@ def _outside(store: Store) -> _Outside:
             if one.commit_id is not None and one.kind in ("finished", "refused"):
                 audits.setdefault(one.branch, {})[one.commit_id] = one.operation_id
     except (StorageError, KeyError):
-        return _Outside({}, {})  # reported by what cannot be read
+        return _Outside({}, {})  # unreadable records are reported elsewhere
     return _Outside(bases, audits, set_aside)
 
 
 def _examine(
     store: Store, past: Past, pasts: Iterable[Past], outside: _Outside
 ) -> LostVersions | None:
-    """All evidence about one branch, against its newest state as it is now."""
+    """Collect all evidence about one branch, compared with its newest state as of now."""
     ref = past.head.ref
     claims = dict(_claims(past, pasts, outside))
     files = list_files(store, ref.ulid)
@@ -154,23 +154,25 @@ def _examine(
     found = LostVersions(past, opened)
     for commit_id, claim in missing.items():
         _weigh(found, past, commit_id, claim)
-    if opened.version == files.newest:  # nobody published meanwhile
+    if opened.version == files.newest:  # nothing was published meanwhile
         _weigh_files(found, files, fragments, log)
         if _was_set_aside(ref.ulid, files.newest, outside.set_aside):
             found.suspects, found.proofs, found.commits = [*found.proofs, *found.suspects], [], {}
-        found.gaps = [one for one in files.gaps if one in list_files(store, ref.ulid).gaps]
+        found.gaps = [
+            version for version in files.gaps if version in list_files(store, ref.ulid).gaps
+        ]
     return found
 
 
 def _was_set_aside(ulid: str, newest: int, events: Set[str]) -> bool:
-    """Whether newer versions were torn by a power loss: they were visible, but never promised."""
+    """Return whether newer versions were torn by a power loss: visible, but never acknowledged."""
     place = layout.manifest_directory(ulid)
     return any(torn_version_of(one, place) > newest for one in events)
 
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """Somebody else knows a commit of the branch."""
+    """A record elsewhere that refers to a commit of the branch."""
 
     text: str
     commit: Commit | None = None
@@ -179,15 +181,15 @@ class _Claim:
 
 
 def _claims(past: Past, pasts: Iterable[Past], outside: _Outside) -> Iterator[tuple[str, _Claim]]:
-    """Commits that the log of a branch must have, as others know them; the strongest come last."""
+    """Return commits that others say the branch must have; stronger claims come last."""
     ref = past.head.ref
-    alone = ref == refs.MAIN_REF or ref.number == 1  # no other branch ever had this name
+    alone = ref == refs.MAIN_REF or ref.number == 1  # no other branch ever used this name
     for commit_id, operation in outside.audits.get(ref.name, {}).items() if alone else ():
         text = f"the audit of operation {operation} names commit {commit_id}"
         yield commit_id, _Claim(text, certain=False)
     for commit_id, operation in outside.bases.get(ref.ulid, {}).items():
         yield commit_id, _Claim(f"the {operation} is based on commit {commit_id}")
-    for other in (one for one in pasts if one is not past):
+    for other in (log for log in pasts if log is not past):
         label, state = other.head.label, other.state
         for one in other.commits.values() if alone else ():
             if one.branch == ref.name and one.id not in past.commits:
@@ -202,9 +204,9 @@ def _claims(past: Past, pasts: Iterable[Past], outside: _Outside) -> Iterator[tu
 
 
 def _anchor(commit: Commit, past: Past, other: Past) -> Literal["own", "fork"] | None:
-    """Where first parents lead: to a commit that was published on this very manifest, or its fork.
+    """Follow first parents to a commit published on this very manifest ("own"), or to its fork.
 
-    A fork proves little: the name may have been lost with another branch before.
+    A fork proves little: the name may have belonged to another branch that was lost before.
     """
     head = past.state.head
     own, at = set[str](), past.commits.get(head.commit_id)
@@ -231,14 +233,14 @@ def _weigh(found: LostVersions, past: Past, commit_id: str, claim: _Claim) -> No
 def _weigh_files(
     found: LostVersions, files: ManifestFiles, fragments: list[Fragment], log: Log
 ) -> None:
-    """Swaps and fragments above the newest version: a second one on top of the first is proof."""
+    """Weigh swaps and fragments above the newest version; one based on another is proof."""
     above = max(files.bases, default=0)
     if above > files.newest:
         found.proofs.append(f"a swap was based on version {above}")
     for one in fragments:
         head = one.state.head
         if head.closed or log.find(head.commit_id) is not None:
-            continue  # a fence or a deletion that was interrupted: it has no commit of its own
+            continue  # an interrupted fence or deletion, which has no commit of its own
         known = {commit.id: commit for commit in one.state.tail}
         for other in fragments:
             if _stands_on(other.state, head.commit_id) and other is not one:
@@ -249,14 +251,14 @@ def _weigh_files(
             found.candidates[head.commit_id] = (known[head.commit_id], one.state)
             begun = ", its swap was begun," if one.version - 1 in files.bases else ""
             found.suspects.append(
-                f"the rows of version {one.version} with commit {head.commit_id} are there{begun}"
-                " and the version is not: a write was interrupted, or is under way, or the newest"
-                " version was deleted"
+                f"the rows of version {one.version} with commit {head.commit_id} exist{begun}"
+                " but the version does not: a write was interrupted or is still running, or the"
+                " newest version was deleted"
             )
 
 
 def _stands_on(state: State, commit_id: str) -> bool:
-    """Whether a state was made from one that had a commit, not by the write of that commit."""
+    """Return whether a state builds on a commit, other than by the write of that commit itself."""
     if state.head.commit_id == commit_id:
         return state.head.nonce is not None
     return any(one.id == commit_id for one in state.tail)

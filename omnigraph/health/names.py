@@ -1,6 +1,6 @@
-"""Findings about names: ref objects that are lost or damaged, manifests that nothing names.
+"""Findings about lost names: missing or damaged ref objects, manifests that no ref names.
 
-Owns the words; which manifests lost their names is decided in `history.unnamed`.
+Owns the texts; `history.unnamed` decides which manifests lost their names.
 """
 
 from collections.abc import Iterator
@@ -16,25 +16,25 @@ from omnigraph.storage.store import Store
 from .finding import Finding, Severity
 from .heads import RESTORE, Head
 
-_RESTORE = "`omnigraph repair --confirm` restores it; until then cleanup keeps all of it"
+_RESTORE = "run `omnigraph repair --confirm` to restore it; until then cleanup keeps its data"
 _NAME_IT = (
-    "`omnigraph repair --confirm --restore {ulid} --name NAME` restores it,"
-    " `--drop {ulid}` drops it; until then cleanup keeps all of it"
+    "run `omnigraph repair --confirm --restore {ulid} --name NAME` to restore it, or with"
+    " `--drop {ulid}` to drop it; until then cleanup keeps its data"
 )
-_CLOSE = "`omnigraph repair --confirm` closes it again; until then cleanup keeps all of it"
+_CLOSE = "run `omnigraph repair --confirm` to close it again; until then cleanup keeps its data"
 
 
 def unnamed_manifests(store: Store) -> list[Unnamed]:
-    """Manifests that lost their names; none while records of unfinished operations are damaged.
+    """Return manifests that lost their names; none while records of operations are unreadable.
 
-    One whose ref object is damaged has its path as the `reason`.
+    A manifest whose ref object is damaged has the path of that object as its `reason`.
     """
     try:
         found, known = find_unnamed(store)
     except StorageError:
-        return []  # reported by what cannot be read
+        return []  # unreadable records are reported elsewhere
     paths: dict[tuple[str | None, str | None], str]
-    paths = {(refs.kind_of(one.place), one.name): one.path for one in known.damaged}
+    paths = {(refs.kind_of(ref.place), ref.name): ref.path for ref in known.damaged}
     return [
         replace(one, reason=paths.get((one.kind, one.name), one.reason))
         for one in found
@@ -43,7 +43,7 @@ def unnamed_manifests(store: Store) -> list[Unnamed]:
 
 
 def unnamed_heads(unnamed: list[Unnamed]) -> list[Head]:
-    """The same as heads, so that everything they need is checked, too."""
+    """Return the manifests as heads, so that everything they reference is checked, too."""
     places = {"tag": layout.TAGS}
     return [
         Head(Ref(one.name or one.ulid, one.ulid, place=places.get(one.kind or "", layout.REFS)), o)
@@ -53,7 +53,7 @@ def unnamed_heads(unnamed: list[Unnamed]) -> list[Head]:
 
 
 def check_unnamed(unnamed: list[Unnamed]) -> Iterator[Finding]:
-    """One finding per manifest that lost its name."""
+    """Return one finding per manifest that lost its name."""
     for one in unnamed:
         if one.status == "unreadable":
             reason = f"no ref object names it, and {one.reason}"

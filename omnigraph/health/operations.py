@@ -1,7 +1,7 @@
-"""Unfinished operations that wait for a decision, and records of recovery that cannot be read.
+"""Operations that need a decision, and unreadable records of recovery.
 
-None of them keeps anybody from reading or writing, so that all findings are warnings. Reads only
-control objects; it never settles anything.
+None of them blocks reads or writes, so all findings are warnings. Reads control objects only; it
+never resolves an operation.
 """
 
 from collections.abc import Iterator
@@ -21,16 +21,16 @@ from omnigraph.storage.store import Store
 
 from .finding import Finding
 
-_PASSED_OVER = "it is passed over; move it away if it is not needed"
+_PASSED_OVER = "the file is ignored; move it away if you do not need it"
 
 
 def check_operations(store: Store) -> Iterator[Finding]:
-    """What is left in `__recovery`, `_audit` and `__gc` that somebody should know of."""
+    """Report what needs attention in `__recovery`, `_audit` and `__gc`."""
     for one in list_set_aside(store):
         yield _set_aside(store.root.uri, one)
     for stray in listing(store).strays:
-        if not stray.name.rpartition("/")[2].startswith("."):  # systems leave those everywhere
-            message = "a file that is no record of an operation"
+        if not stray.name.rpartition("/")[2].startswith("."):  # operating systems create those
+            message = "this file is not a record of an operation"
             yield Finding("intent", message, "warning", name=stray.name, hint=_PASSED_OVER)
     for outcome in list_outcomes(store):
         if outcome.kind == "unreadable":
@@ -44,10 +44,10 @@ def _set_aside(uri: str, one: SetAside) -> Finding:
     what = f"{intent.operation} {one.id}" if intent is not None else f"operation {one.id}"
     name = layout.intent_name(one.id)
     if one.needs:
-        hint = "a release that knows the operation settles it when it opens the graph for writing"
+        hint = "a release that knows the operation resolves it when it opens the graph for writing"
     else:
         command = f"`omnigraph recovery retry {one.id} --store {uri}`"
-        hint = f"mend the cause, then {command}; or give it up: `recovery drop`"
+        hint = f"fix the cause, then run {command}; or give it up with `recovery drop`"
     branch = intent.branch if intent is not None else None
     reason = f"{what} is unfinished and was set aside: {one.error}"
     return Finding("intent", reason, "warning", branch, name=name, hint=hint)
@@ -63,5 +63,5 @@ def _damaged_lists(store: Store) -> Iterator[Finding]:
 
 
 def _damaged_record(reason: str, name: str) -> Finding:
-    hint = "restore the file from a copy, or remove it when no cleanup is at work"
+    hint = "restore the file from a backup, or delete it while no cleanup is running"
     return Finding("record", reason, "warning", name=name, hint=hint)

@@ -1,7 +1,7 @@
-"""Whether the log of a branch is whole, and how far back everything can be read.
+"""Consistency of a branch's log, and how far back everything can be read.
 
-Owns what must hold for a log: every commit once, every parent there, every piece as its name says,
-the tables of the head as the state names them.
+Owns the rules of a log: every commit occurs once, every parent exists, every chunk matches the
+digest in its name, and the tables of the head are those of the state.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,12 +19,12 @@ from .heads import RESTORE, Head
 from .indexes import REBUILD
 from .wholeness import Standing, Version, Wholeness
 
-_BUILD = "`omnigraph ensure-indices` builds it anew"
+_BUILD = "run `omnigraph ensure-indices` to rebuild it"
 
 
 @dataclass(slots=True)
 class Past:
-    """The log of a branch as far as it could be read."""
+    """The log of a branch, as far as it could be read; `complete` when all of it could."""
 
     head: Head
     commits: dict[str, Commit] = field(default_factory=dict)
@@ -33,18 +33,18 @@ class Past:
 
     @property
     def state(self) -> State:
-        """The state whose log it is."""
+        """The state that the log belongs to."""
         return self.head.opened.state
 
 
 def read_past(store: Store, head: Head) -> Past:
-    """Read a whole log, piece by piece."""
+    """Read a whole log, chunk by chunk."""
     past = Past(head)
     for chunk in past.state.chunks:
         commits = _chunk(store, chunk, past)
         _take(past, commits, chunk.name)
         if commits and len(commits) != chunk.count:
-            reason = f"a piece of the log has {len(commits)} commits, not {chunk.count}"
+            reason = f"a chunk of the log has {len(commits)} commits, expected {chunk.count}"
             past.findings.append(_finding(past, reason, chunk.name))
     _take(past, past.state.tail, None)
     past.findings += _gaps(past)
@@ -59,9 +59,9 @@ def _finding(past: Past, reason: str, name: str | None = None) -> Finding:
 
 def _chunk(store: Store, chunk: Chunk, past: Past) -> list[Commit]:
     try:
-        return read_chunk(store, chunk)[0]  # which compares it with the digest in its name
+        return read_chunk(store, chunk)[0]  # compares it with the digest in its name
     except HistoryReclaimed:
-        past.findings.append(_finding(past, "a piece of the log is missing", chunk.name))
+        past.findings.append(_finding(past, "a chunk of the log is missing", chunk.name))
         return []
     except OmnigraphError as error:
         past.findings.append(_finding(past, error.message, chunk.name))
@@ -76,30 +76,30 @@ def _take(past: Past, commits: Iterable[Commit], name: str | None) -> None:
 
 
 def _gaps(past: Past) -> Iterator[Finding]:
-    """Parents that are not there, told only when no piece is missing: those are named already."""
+    """Report missing parents, unless a chunk is missing: that finding explains them."""
     if not past.whole:
         return
     for one in past.commits.values():
         for parent in one.parents:
             if parent not in past.commits:
-                yield _finding(past, f"commit {one.id} stands on {parent}, which is not there")
+                yield _finding(past, f"commit {one.id} has parent {parent}, which is missing")
 
 
 def _head(store: Store, past: Past) -> Iterator[Finding]:
-    """The state must show what its newest commit says."""
+    """Check that the state shows what its newest commit says."""
     state = past.state
     if not past.whole:
         return
     if state.head.commit_id not in past.commits:
-        yield _finding(past, f"the head, commit {state.head.commit_id}, is not in the log")
+        yield _finding(past, f"the head commit {state.head.commit_id} is not in the log")
         return
     tables, schema = Log(store, state).state_of(state.head.commit_id)
     for key in sorted({*tables, *state.tables}):
         if _named(tables.get(key)) != _named(state.tables.get(key)):
-            reason = f"the state does not name {key} as the log does"
+            reason = f"the state and the log disagree on {key}"
             yield _finding(past, reason)
     if schema != state.schema:
-        yield _finding(past, "the state does not name the schema that the log does")
+        yield _finding(past, "the state and the log disagree on the schema")
 
 
 def _named(entry: TableEntry | None) -> Version | None:
@@ -107,7 +107,7 @@ def _named(entry: TableEntry | None) -> Version | None:
 
 
 def check_schema(store: Store, past: Past) -> Contract | None:
-    """The schema of the newest state; a missing or damaged one is told."""
+    """Read the schema of the newest state; a missing or damaged one is reported."""
     row = past.state.schema
     try:
         return read_anew(store, row)
@@ -119,23 +119,23 @@ def check_schema(store: Store, past: Past) -> Contract | None:
 
 
 def check_versions(past: Past, whole: Wholeness) -> Iterator[Finding]:
-    """Every table version that the branch shows, and those of its past that no cleanup took."""
+    """Check every table version that the branch shows, and past ones that no cleanup removed."""
     branch, shown = past.head.label, past.state.tables
     for key, entry in sorted(shown.items()):
         for name, reason in whole.faults((entry.location, entry.lance_version)):
             kind: Kind = "version" if "/_versions/" in name else "file"
             yield Finding(kind, f"{reason}: {name}", "error", branch, key, None, name, RESTORE)
         for place in whole.lost_indexes((entry.location, entry.lance_version)):
-            reason = f"files of the index are missing, rows are scanned instead: {place}"
+            reason = f"index files are missing, rows are scanned instead: {place}"
             yield Finding("index", reason, "error", branch, key, None, place, _BUILD)
         for place in whole.damaged_indexes((entry.location, entry.lance_version)):
-            reason = f"a file of the index is damaged, answers may be wrong: {place}"
+            reason = f"an index file is damaged, results may be wrong: {place}"
             yield Finding("index", reason, "error", branch, key, None, place, REBUILD)
     yield from _of_past(past, whole, "broken")
 
 
 def check_gone(past: Past, whole: Wholeness) -> Iterator[Finding]:
-    """Every version of the past that is gone as if a cleanup had taken it."""
+    """Report every past version that looks as if a cleanup had removed it."""
     yield from _of_past(past, whole, "reclaimed")
 
 
@@ -144,27 +144,27 @@ def _of_past(past: Past, whole: Wholeness, standing: Standing) -> Iterator[Findi
     for version, key in sorted(_old(past).items()):
         if version not in current and whole.standing(version) == standing:
             for name, reason in whole.faults(version):
-                text = f"{reason}, and the past needs it: {name}"
+                text = f"{reason}, and the history needs it: {name}"
                 yield Finding("file", text, "warning", branch, key, None, name, RESTORE)
 
 
 def _old(past: Past) -> dict[Version, str]:
-    entries = (entry for one in past.commits.values() for entry in one.tables.values())
+    entries = (entry for commit in past.commits.values() for entry in commit.tables.values())
     return {(one.location, one.lance_version): one.key for one in entries if one is not None}
 
 
 def newest_readable(store: Store, past: Past, whole: Wholeness) -> str | None:
-    """The newest commit on the line of a branch of which every table and the schema are whole."""
+    """Return the newest first-parent commit whose tables and schema are all readable."""
     state = past.state
     if _is_whole(store, state.tables, state.schema, whole):
-        return state.head.commit_id  # whatever the log says
+        return state.head.commit_id  # even if the log is damaged
     log = Log(store, state)
     try:
         for one in log.first_parents(state.head.commit_id):
             if _is_whole(store, *log.state_of(one.id), whole):
                 return one.id
     except OmnigraphError:
-        return None  # the log is not whole further back
+        return None  # the log is damaged further back
     return None
 
 

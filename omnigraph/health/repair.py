@@ -1,8 +1,8 @@
-"""Repair: lost names are restored; foreign commits reported, appended rows adopted if asked twice.
+"""Repair: restores lost names and versions, reports external commits, adopts appended rows.
 
-Never publishes a HEAD. Rows that were appended there go through the same rules as a load and become
-an ordinary commit on top of what the branch shows; that commit names the version of HEAD it took
-them from, so that no row is taken twice, whoever is cut off and wherever.
+Never publishes a HEAD. Rows appended there are checked by the same rules as a load and become an
+ordinary commit on top of the branch. That commit records the HEAD version they came from, so no row
+is adopted twice, wherever a repair is interrupted.
 """
 
 from collections import Counter
@@ -62,11 +62,11 @@ def repair_graph(
     choice: NameChoice | None = None,
     accept: str | None = None,
 ) -> Repair:
-    """Tell what foreign tools did; with `force` and `confirm`, take appended rows over.
+    """Report what external writers did; with `force` and `confirm`, adopt appended rows.
 
-    With `confirm`, names and manifest versions that were lost are restored, and `choice` is carried
-    out; `accept` is a commit to publish again that the caller knows to be acknowledged. Without a
-    `line`, when the branch cannot be opened, rows are left alone.
+    With `confirm`, lost names and manifest versions are restored and `name_choice` is carried out;
+    `acknowledged_commit` is a commit to publish again on the caller's word. Without a
+    `branch_state`, when the branch cannot be opened, rows are left alone.
     """
     if force and not confirm:
         raise UsageError(reason="force needs confirm: look at the preview first")
@@ -79,11 +79,11 @@ def repair_graph(
     found = list(_found(line, store))
     hurt = any(one.severity == "error" and one.branch == line.name for one in seen.damage)
     if hurt:
-        commit, errors = None, {one.key: _HURT for one in found}
+        commit, errors = None, {table_drift.key: _HURT for table_drift in found}
     else:
         commit, errors = _rebase(line, forced=force) if confirm else (None, {})
     taken = rebased_versions([commit]) if commit is not None else {}
-    rows = tuple(_row(one, confirm, force, taken, errors) for one in found)
+    rows = tuple(_row(table_drift, confirm, force, taken, errors) for table_drift in found)
     _leave_audit(line)
     if force and not hurt:
         _note_refused(line, found, rows)
@@ -102,9 +102,9 @@ def repair_graph(
 def repair_manifests(
     store: Store, *, confirm: bool, accept: str | None = None
 ) -> tuple[VersionRepair, ...]:
-    """Restore manifest versions that are proved to be lost, where that is possible.
+    """Restore manifest versions that are provably lost, where that is possible.
 
-    `accept` is a commit of which the caller knows that it was acknowledged.
+    `acknowledged_commit` is a commit that the caller knows to have been acknowledged.
     """
     missing = repair_missing_manifests(store, confirm=confirm, actor=NAMES_ACTOR)
     fresh = unremembering(store)
@@ -116,9 +116,9 @@ def repair_manifests(
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table of the branch, or of another one, and what stands at its HEAD.
+    """A table of this branch or of another one, and the drift at its HEAD.
 
-    `seen`: somebody was told before that it must be left alone.
+    `already_reported`: an earlier repair reported that this drift must be left alone.
     """
 
     key: str
@@ -129,7 +129,7 @@ class _Table:
 
 
 def _found(line: Line, store: Store) -> Iterator[_Table]:
-    """The tables that the branch shows, then those that only others show."""
+    """Return the tables that the branch shows, then those that only other branches show."""
     own = line.refresh().state
     yield from _of_state(store, own)
     seen = {one.location for one in own.tables.values()}
@@ -137,12 +137,13 @@ def _found(line: Line, store: Store) -> Iterator[_Table]:
         state = head.opened.state
         others = {k: e for k, e in state.tables.items() if e.location not in seen}
         seen |= {one.location for one in others.values()}
-        for one in _of_state(store, replace(state, tables=others)):
-            yield replace(one, key=f"{one.key}@{head.label}", elsewhere=True)
+        for table_drift in _of_state(store, replace(state, tables=others)):
+            key = f"{table_drift.key}@{head.label}"
+            yield replace(table_drift, key=key, elsewhere=True)
 
 
 def _of_state(store: Store, state: State) -> Iterator[_Table]:
-    """Its tables, each with what is above the version that its log says was taken over."""
+    """Return the tables of a state, each with the drift above the version its log adopted."""
     known, fresh = _taken(store, state), unremembering(store)
     seen: Mapping[str, int] | None = None
     for key, entry in sorted(state.tables.items()):
@@ -165,7 +166,7 @@ def _row(
     done = drift.location in taken
     action, skipped = _action(one, confirm, force)
     if skipped == _REFUSED and one.key not in errors:
-        action, skipped = "no_effect", None  # nothing was in what was appended
+        action, skipped = "no_effect", None  # the appended version held no rows
     if skipped == _REFUSED and errors.get(one.key) == _HURT:
         skipped = "damaged"
     return DatasetRepair(
@@ -182,7 +183,7 @@ def _row(
 
 
 def _action(one: _Table, confirm: bool, force: bool) -> tuple[Action, str | None]:
-    """What becomes of drift that was not taken over in this run."""
+    """Choose the action for drift that this run did not adopt."""
     kind = one.drift.classification
     harmless: dict[Classification, Action] = {
         "no_drift": "no_op",
@@ -203,7 +204,7 @@ def _action(one: _Table, confirm: bool, force: bool) -> tuple[Action, str | None
 
 
 def _rebase(line: Line, *, forced: bool) -> tuple[Commit | None, dict[str, str]]:
-    """Take appended rows over, as one commit; tables whose rows break a rule stay out."""
+    """Adopt appended rows in one commit; tables whose rows break a rule are left out."""
     errors: dict[str, str] = {}
     if not forced:
         return None, errors
@@ -216,7 +217,7 @@ def _rebase(line: Line, *, forced: bool) -> tuple[Commit | None, dict[str, str]]
 
 
 def _plan(txn: WriteTxn, errors: dict[str, str]) -> PublishPlan | None:
-    """What would be taken over on this base: the log of the base says what was taken before."""
+    """Plan the adoption on this base; the base's log tells what was adopted before."""
     state = txn.base.state
     contract = read_schema(txn.store, state.schema)
     tables: dict[str, TableDelta] = {}
@@ -234,7 +235,7 @@ def _plan(txn: WriteTxn, errors: dict[str, str]) -> PublishPlan | None:
 
 
 def _appended(txn: WriteTxn, contract: Contract, one: _Table) -> TableDelta:
-    """The rows of HEAD that were not taken over before, in the form of the table now."""
+    """Return the rows of HEAD that were not adopted before, with the columns of the table."""
     key, drift, fresh = one.key, one.drift, unremembering(txn.store)
     table = txn.table(key)
     rows = head_rows(fresh, drift.location, drift.head)
@@ -244,14 +245,14 @@ def _appended(txn: WriteTxn, contract: Contract, one: _Table) -> TableDelta:
     wanted = row_schema(table.schema)
     if not _same_columns(rows.schema, wanted):
         names = ", ".join(rows.schema.names)
-        raise ConstraintViolation(f"its columns ({names}) are not those of the table any more")
+        raise ConstraintViolation(f"its columns ({names}) no longer match those of the table")
     rows = rows.select(wanted.names)
     _check_keys(contract, key, rows)
     return written(key, rows, "insert")
 
 
 def _beyond(ids: list[str], before: list[str]) -> pa.Array:
-    """Which ids are more than there were before; one that comes a second time is."""
+    """Mask the ids that exceed those adopted before; a repeated id counts as additional."""
     left = Counter(before)
     mask = []
     for one in ids:
@@ -268,7 +269,7 @@ def _same_columns(one: pa.Schema, other: pa.Schema) -> bool:
 
 
 def _check_keys(contract: Contract, key: str, rows: pa.Table) -> None:
-    """Ids must be those that the keys spell, and no id may be empty."""
+    """Check that ids are not empty and match the keys."""
     told: list[str] = []
 
     def fault(_: int, error: OmnigraphError) -> None:
@@ -291,7 +292,7 @@ def _judged(
     heads: dict[str, int],
     errors: dict[str, str],
 ) -> PublishPlan | None:
-    """The plan of all tables that obey the rules together; who does not is left out, and told."""
+    """Plan all tables that obey the rules together; others are left out and reported."""
     state = txn.base.state
     while tables:
         lookup = Committed(txn)
@@ -305,12 +306,14 @@ def _judged(
         wrong = {one.type_key for one in broken} & tables.keys()
         for one in broken:
             errors.setdefault(one.type_key, one.error().message)
-        tables = {key: one for key, one in tables.items() if wrong and key not in wrong}
+        tables = {
+            key: table_delta for key, table_delta in tables.items() if wrong and key not in wrong
+        }
     return None
 
 
 def _note_refused(line: Line, found: Iterable[_Table], rows: Iterable[DatasetRepair]) -> None:
-    """What can only be left alone is told this once; then not until somebody adds to it."""
+    """Record drift that can only be left alone, so that it is reported again only if it grows."""
     left = {
         one.drift.location: one.drift.head
         for one, row in zip(found, rows, strict=True)
@@ -321,13 +324,13 @@ def _note_refused(line: Line, found: Iterable[_Table], rows: Iterable[DatasetRep
 
 
 def _leave_audit(line: Line) -> None:
-    """One audit object per repair in the log, also of one that was cut off after its commit."""
+    """Write one audit object per repair commit, also for repairs interrupted after the commit."""
     state = line.base().state
     commits: Iterable[Commit] = Log(line.store, state).ancestors(state.head.commit_id).values()
     made = {one.id: one for one in commits if REBASED in one.details}
     if not made or line.store.effects.read_only:
         return
-    known = {one.operation_id for one in list_outcomes(line.store)}
+    known = {outcome.operation_id for outcome in list_outcomes(line.store)}
     for one in made.values():
         if one.id not in known:
             record_repair(line.store, one.id, one.branch or line.name, one.actor)

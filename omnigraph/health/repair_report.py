@@ -1,6 +1,6 @@
-"""The report of a repair: tables, names, manifest versions, and what is damaged.
+"""The report of a repair: tables, names, manifest versions, and damage.
 
-Owns the words; it decides nothing.
+Owns how the report is worded and serialized; it decides nothing.
 """
 
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ Action = Literal["no_op", "no_effect", "preview", "refused", "forced"]
 
 @dataclass(frozen=True, slots=True)
 class DatasetRepair:
-    """One table: what stands at its HEAD, and what was done about it.
+    """One table: the drift at its HEAD, and what was done about it.
 
-    `manifest_version` is the version that the branch shows, `lance_head_version` what plain tools
-    see. `skipped` says what kept it from being done, `error` why it cannot be done at all.
+    `manifest_version` is the version that the branch shows, `lance_head_version` the one that
+    plain Lance tools see. `skipped` says why nothing was done, `error` why nothing can be done.
     """
 
     type_key: str
@@ -34,7 +34,7 @@ class DatasetRepair:
     error: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The row as plain data."""
+        """Return the row as JSON-compatible data."""
         return {
             "type_key": self.type_key,
             "classification": self.classification,
@@ -69,7 +69,7 @@ class Repair:
 
     @property
     def refused(self) -> tuple[DatasetRepair, ...]:
-        """The tables for which what was asked was not done."""
+        """The tables for which the requested repair was not done."""
         return tuple(one for one in self.datasets if one.action == "refused")
 
     @property
@@ -79,7 +79,7 @@ class Repair:
         return tuple(one for one in found if one.action == "refused")
 
     def to_json(self) -> dict[str, Any]:
-        """The report as plain data."""
+        """Return the report as JSON-compatible data."""
         return {
             "preview": self.preview,
             "datasets": [one.to_json() for one in self.datasets],

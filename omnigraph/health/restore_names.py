@@ -1,7 +1,7 @@
-"""Repair of names: ref objects that were lost or damaged are written again, or given up.
+"""Repair of names: lost or damaged ref objects are written again, or given up.
 
-Restores what is known and asks for the rest; without `confirm` it only says what it would do. A
-number of a name is never used twice: a restored ref object gets the next odd one.
+Restores the names that are known and leaves the others to the caller. Without `confirm` it only
+previews. A number of a name is never reused: a restored ref object gets the next odd one.
 """
 
 from collections import Counter
@@ -37,9 +37,9 @@ NameAction = Literal["preview", "restored", "closed", "dropped", "refused", "no_
 
 @dataclass(frozen=True, slots=True)
 class NameChoice:
-    """What the caller decided: a manifest to restore, under which name, or one to drop.
+    """The caller's decision: a manifest to restore, under which name, or one to drop.
 
-    `drop` is the ULID of a manifest, or a name whose ref object leads to nothing.
+    `drop` is the ULID of a manifest, or a name whose ref object leads to no manifest.
     """
 
     restore: str | None = None
@@ -48,11 +48,11 @@ class NameChoice:
     drop: str | None = None
 
     def check(self) -> None:
-        """Refuse options that contradict one another."""
+        """Reject options that contradict one another."""
         if self.restore is not None and self.drop is not None:
-            raise UsageError(reason="restore and drop exclude each other")
+            raise UsageError(reason="restore and drop are mutually exclusive")
         if self.restore is None and (self.name is not None or self.tag):
-            raise UsageError(reason="a name needs the manifest to restore")
+            raise UsageError(reason="name and tag need restore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class NameRepair:
         return f"{said}: {self.reason}" if self.reason else said
 
     def to_json(self) -> dict[str, Any]:
-        """The row as plain data."""
+        """Return the row as JSON-compatible data."""
         return {
             "target": self.target,
             "status": self.status,
@@ -88,7 +88,7 @@ class NameRepair:
 def repair_names(
     store: Store, choice: NameChoice, *, confirm: bool, actor: str | None = None
 ) -> tuple[NameRepair, ...]:
-    """Restore every name that is known, and do what the caller chose for the others."""
+    """Restore every name that is known, and carry out the caller's choice for the others."""
     choice.check()
     found, known = find_unnamed(store)
     unnamed = [one for one in found if one.status not in ("never_named", "unreadable")]
@@ -105,7 +105,7 @@ def _is_unique(one: Unnamed, unnamed: list[Unnamed]) -> bool:
 
 @dataclass(slots=True)
 class _Run:
-    """One repair of names."""
+    """State of one repair of names."""
 
     store: Store
     choice: NameChoice
@@ -115,7 +115,7 @@ class _Run:
     used: bool = False
 
     def repair(self, one: Unnamed, unique: bool) -> NameRepair:
-        """Restore, close or drop one manifest; what cannot be done is refused with the reason."""
+        """Restore, close or drop one manifest; report a reason when that is not possible."""
         row = NameRepair(one.directory, one.status, one.kind, one.name, one.commit_id, "no_op")
         choice = self.choice
         if choice.drop == one.ulid:
@@ -131,13 +131,13 @@ class _Run:
         if one.status == "closing_lost":
             return self._apply(row, "closed", lambda: self._close(one, "close_branch"))
         if one.name is None or one.kind is None or not unique:
-            why = "its name is not known" if unique else "several manifests had this name"
+            why = "its name is unknown" if unique else "several manifests had this name"
             advice = f"{why}: choose with restore {one.ulid} and name, or drop {one.ulid}"
             return replace(row, action="refused" if self.confirm else "preview", reason=advice)
         return self._apply(row, "restored", lambda: self._restore(one, one.name, one.kind))
 
     def repair_refs(self, known: set[tuple[RefKind | None, str | None]]) -> Iterator[NameRepair]:
-        """Ref objects that lead to nothing: damaged ones, and those whose manifest is gone."""
+        """Repair refs that lead to no manifest: they are damaged, or the manifest is missing."""
         for one in self.names.damaged:
             kind = refs.kind_of(one.place)
             if (kind, one.name) in known and self.choice.drop != one.name:
@@ -161,18 +161,18 @@ class _Run:
         if self.choice.drop == one.name:
             self.used = True
             return self._apply(replace(row, reason=None), "dropped", lambda: self._close_name(one))
-        advice = f"no manifest is known for it: choose one with restore and name {one.name},"
+        advice = f"its manifest is unknown: choose one with restore and name {one.name},"
         advice += f" or drop {one.name}"
         return replace(row, action="refused" if self.confirm else "preview", reason=advice)
 
     def check_used(self) -> None:
-        """Refuse a choice that names nothing that needs repair."""
+        """Reject a choice that does not match anything in need of repair."""
         chosen = self.choice.restore or self.choice.drop
         if chosen is not None and not self.used:
             raise InputError(
-                f"'{chosen}' needs no repair of its name",
+                f"'{chosen}' does not need a repair of its name",
                 reason="unknown manifest",
-                hint="`omnigraph repair` lists what does",
+                hint="run `omnigraph repair` to list what does",
             )
 
     def _apply(self, row: NameRepair, action: NameAction, work: Any) -> NameRepair:
@@ -189,7 +189,7 @@ class _Run:
     def _restore(self, one: Unnamed, name: str | None, kind: RefKind | None) -> None:
         if name is None or kind is None or one.opened is None:
             raise InputError(f"{one.directory} needs a name", reason="unknown name")
-        # A name that the manifest had before stays valid, whatever new names may be.
+        # A name that the manifest had before stays valid, whatever the rules for new names are.
         text = name if name == one.name else names.check_new(name, kind)
         ref = self._next_ref(one, text, kind)
         check_unlisted(self.store, one.opened.state, one.opened.state.head.commit_id)
@@ -198,7 +198,7 @@ class _Run:
         self._record("restore_name", ref.name, one.commit_id)
 
     def _next_ref(self, one: Unnamed, name: str, kind: RefKind) -> Ref:
-        """The ref object to write: its number is above every one that the name is known to have."""
+        """Return the ref to write; its number is above every number known for the name."""
         place = layout.TAGS if kind == "tag" else layout.REFS
         damaged = [ref for ref in self.names.damaged if (ref.place, ref.name) == (place, name)]
         if damaged:
@@ -216,7 +216,7 @@ class _Run:
         )
 
     def _check_alone(self, ref: Ref) -> None:
-        """Take the name back if it overlaps with another, or if the manifest got another name."""
+        """Withdraw the ref if its name overlaps another, or if the manifest got a second name."""
         names_now = read_names(self.store)
         try:
             if ref.place == layout.REFS:
@@ -232,7 +232,7 @@ class _Run:
             for name, number in known.numbers[place].items():
                 other = self._read(name, number, place)
                 if other is not None and other.ulid == ref.ulid and other != ref:
-                    message = f"{refs.kind_of(place)} '{name}' names this manifest already"
+                    message = f"{refs.kind_of(place)} '{name}' already names this manifest"
                     raise AlreadyExists(message, branch=name)
 
     def _close(self, one: Unnamed, operation: str) -> None:
@@ -258,7 +258,7 @@ def record_repair_event(
 
 
 def _facts(one: Unnamed, kind: RefKind) -> dict[str, Any]:
-    """What a restored ref object says beside the manifest; two who restore it write the same."""
+    """Return the members of a restored ref; concurrent repairs must write identical objects."""
     facts: dict[str, Any] = {"nonce": f"restored-{one.ulid}"}
     origin = one.opened.state.origin if one.opened is not None else None
     if kind == "tag" and origin is not None:

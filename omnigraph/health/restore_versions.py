@@ -1,8 +1,8 @@
-"""Repair of manifests: versions that were provably published and are missing are published again.
+"""Repair of manifests: provably published versions that are missing are published again.
 
-Commits keep their ids, parents and numbers; nothing is invented. What may be an interrupted write
-is left alone. Each version goes through the ordinary swap, so that a live writer or a collector
-makes the repair lose, never the other way round.
+Commits keep their ids, parents and version numbers; nothing is invented. What may be an interrupted
+write is left alone. Each version goes through the ordinary swap, so that the repair loses against a
+live writer or a running cleanup, never the other way round.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ VersionAction = Literal["preview", "restored", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class VersionRepair:
-    """A branch or tag that lost newest versions of its manifest, and what was done about it."""
+    """A branch or tag that lost its newest manifest versions, and what was done about it."""
 
     branch: str
     manifest: str
@@ -49,7 +49,7 @@ class VersionRepair:
         return f"{said}: {self.reason}" if self.reason else said
 
     def to_json(self) -> dict[str, Any]:
-        """The row as plain data."""
+        """Return the row as JSON-compatible data."""
         return {
             "branch": self.branch,
             "manifest": self.manifest,
@@ -68,16 +68,16 @@ def repair_versions(
     actor: str | None,
     accept: str | None = None,
 ) -> tuple[VersionRepair, ...]:
-    """Publish again what is proved to be lost, where the branch has not moved on since.
+    """Publish provably lost commits again, where the branch has not moved on since.
 
-    `accept` is a commit of which the caller knows that it was acknowledged.
+    `acknowledged_commit` is a commit that the caller knows to have been acknowledged.
     """
     accepted = [one.accept(accept) for one in lost]
     if accept is not None and not any(accepted):
         raise InputError(
             f"commit {accept} is not among those that can be published again",
             reason="unknown commit",
-            hint="`omnigraph check` names them",
+            hint="run `omnigraph check` to list them",
         )
     rows: list[VersionRepair] = []
     for one in lost:
@@ -94,7 +94,7 @@ def repair_versions(
 def repair_missing_manifests(
     store: Store, *, confirm: bool, actor: str | None
 ) -> tuple[VersionRepair, ...]:
-    """Restore manifests that an open name leads to and that have no version left."""
+    """Restore manifests that a ref names and that have no version left."""
     rows: list[VersionRepair] = []
     for ref in [refs.MAIN_REF, *_open_refs(store)]:
         files = list_files(store, ref.ulid)
@@ -102,7 +102,7 @@ def repair_missing_manifests(
             continue
         proved = _proved_states(newer_fragments(store, ref.ulid, files))
         if ref == refs.MAIN_REF and len(proved) < 2:
-            continue  # an init that crashed leaves the same
+            continue  # a crashed init leaves the same files
         row = _row(ref, 0, [one.state.head.commit_id for one in proved])
         if not proved:
             rows.append(_refused(row, confirm, "its first state is missing, too"))
@@ -120,7 +120,7 @@ def _open_refs(store: Store) -> list[Ref]:
             try:
                 ref = refs.read_ref(store, name, number, place) if number % 2 else None
             except DamagedError:
-                continue  # a matter of names
+                continue  # repaired by `restore_names`
             found += [ref] if ref is not None else []
     return found
 
@@ -156,7 +156,7 @@ def _publish_chain(store: Store, lost: LostVersions, actor: str | None) -> None:
 
 
 def _publish_again(store: Store, base: Opened, commit: Commit, state: State) -> Opened:
-    """One commit under its own number: versions without a commit come again before it."""
+    """Publish a commit under its own version; versions without a commit are repeated before it."""
     past = past_state(store, state, commit.id)
     check_kept(store, past, commit.id)
     while base.version + 1 < commit.manifest_version:
@@ -181,7 +181,7 @@ def _overtaken() -> ConcurrentCommit:
 
 
 def _proved_states(fragments: list[Fragment]) -> list[Fragment]:
-    """States from version 1 on without a gap; the last of several may be an interrupted write."""
+    """Return consecutive states from version 1; the last of several may be an interrupted write."""
     found: list[Fragment] = []
     for one in fragments:
         if one.version == len(found) + 1:

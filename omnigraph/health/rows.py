@@ -1,7 +1,7 @@
-"""Whether the rows of a branch obey every rule of its schema, by the rules that judge every write.
+"""Validation of a branch's rows against its schema, by the same rules as every write.
 
-Reads each table once, batch by batch; of all rows together it holds only ids, ends, and the columns
-of keys and unique values. Owns nothing of what the rules say.
+Reads each table once, batch by batch, and keeps only ids, endpoints, and the columns of keys and
+unique constraints in memory. The rules themselves are defined in `rules`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,12 +35,12 @@ _KINDS: Mapping[str, Kind] = {
     "endpoint": "endpoint",
     "@card": "cardinality",
 }
-_HINT = "correct the entity with an update or a load; no write of ours lets this pass"
+_HINT = "correct the entity with an update or a load; no Omnigraph write produces this"
 
 
 @dataclass(slots=True)
 class Judge:
-    """Judges the tables of one state; `ids` are those of the nodes that were read."""
+    """Validates the tables of one state; `node_ids` holds the ids of node tables read so far."""
 
     store: Store
     contract: Contract
@@ -49,18 +49,18 @@ class Judge:
     rows: int = 0
 
     def of_type(self, one: Node | Edge) -> Iterator[Finding]:
-        """What is wrong in one table by itself; of edges also with their ends."""
+        """Report what is wrong in one table; for edges, also with their endpoints."""
         key = table_key(one)
         entry = self.tables.get(key)
         if entry is None:
-            reason = "the schema has this type, and there is no table for it"
+            reason = "the schema has this type, but the branch has no table for it"
             yield Finding("schema", reason, type_key=key)
             return
         table = open_table(self.store, entry.location, entry.lance_version)
         shape = list(_shape(self.contract, one, table, entry))
         yield from shape
         if shape:
-            return  # the rules ask for columns
+            return  # the rules need these columns
         for violation in self._violations(one, table, entry):
             yield violation if isinstance(violation, Finding) else told(violation)
 
@@ -75,7 +75,7 @@ class Judge:
         rows = pa.Table.from_batches(held) if held else _empty(table, names)
         self.rows += rows.num_rows
         if rows.num_rows != entry.rows:
-            reason = f"the state counts {entry.rows} rows, and there are {rows.num_rows}"
+            reason = f"the state counts {entry.rows} rows, but there are {rows.num_rows}"
             yield Finding("count", reason, type_key=entry.key)
         yield from _repeated_ids(entry.key, rows)
         yield from _repeated(one, rows)
@@ -90,14 +90,14 @@ class Judge:
         for end in ends_of(one):
             known = self.ids.get(end[2].partition(":")[2])
             if known is None:
-                continue  # its table could not be read, which is told
+                continue  # the node table could not be read, which is reported
             lost = rows.filter(pc.invert(pc.is_in(rows[end[1]], value_set=known)))
             for row in lost.select(["id", "src", "dst"]).to_pylist():
                 yield dangling(self.contract.ir.catalog, end, row, None)
 
 
 def told(one: Violation) -> Finding:
-    """A broken rule as a finding."""
+    """Return a broken rule as a finding."""
     kind: Kind = _KINDS.get(one.rule, "value")
     column = "" if one.column is None else f" {', '.join(_names(one.column))}"
     reason = one.reason or _held_twice(one)
@@ -110,13 +110,13 @@ def _names(column: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _held_twice(one: Violation) -> str:
-    return f"'{one.value}' is also held by '{one.other_id}'"
+    return f"'{one.value}' also belongs to '{one.other_id}'"
 
 
 def _shape(
     contract: Contract, one: Node | Edge, table: Table, entry: TableEntry
 ) -> Iterator[Finding]:
-    """The columns that the schema asks for, with field ids that were never used otherwise."""
+    """Check that the columns match the schema, and that no unrecorded field id is in use."""
     wanted = table_schema(contract.ir, one)
     for column in wanted:
         place = table.schema.get_field_index(column.name)
@@ -124,12 +124,12 @@ def _shape(
             yield Finding("field", f"column {column.name} is missing", type_key=entry.key)
         elif not _alike(table.schema.field(place), column):
             found = table.schema.field(place).type
-            reason = f"column {column.name} is {found}, and the schema says {column.type}"
+            reason = f"column {column.name} is {found}, but the schema says {column.type}"
             yield Finding("field", reason, type_key=entry.key)
     if table.highest_field_id > entry.max_field_id:
         reason = (
             f"field id {table.highest_field_id} is in use,"
-            f" and the state remembers none above {entry.max_field_id}"
+            f" but the highest one that the state records is {entry.max_field_id}"
         )
         yield Finding("field", reason, type_key=entry.key)
 
@@ -159,7 +159,7 @@ def _repeated_ids(key: str, rows: pa.Table) -> Iterator[Finding]:
 
 
 def _repeated(one: Node | Edge, rows: pa.Table) -> Iterator[Violation]:
-    """Two entities with one tuple; a key is its id, which is judged already."""
+    """Report entities that share a unique value; keys are ids, which are checked already."""
     unique = tuple(rule for rule in one.constraints if isinstance(rule, Unique))
     if unique:
         trimmed = replace(one, constraints=unique)
@@ -173,7 +173,7 @@ def _key_spelling(contract: Contract, one: Node, rows: pa.Table) -> Iterator[Fin
     ids = key_ids(contract.ir, one, rows, lambda *_: None)
     given = rows["id"].combine_chunks()
     for at in np.flatnonzero(_plain(pc.not_equal(given, ids))):
-        reason = f"its key spells '{ids[int(at)].as_py()}'"
+        reason = f"its key requires the id '{ids[int(at)].as_py()}'"
         found = given[int(at)].as_py()
         yield Finding("key", reason, type_key=table_key(one), entity_id=found, hint=_HINT)
 
@@ -183,7 +183,7 @@ def _plain(mask: pa.Array) -> Any:
 
 
 def _miscounted(one: Edge, rows: pa.Table) -> Iterator[Violation]:
-    """Sources with too few or too many edges; a node without edges is not counted, as ever."""
+    """Report sources with too few or too many edges; a node without edges is never counted."""
     if (one.low == 0 and one.high is None) or not rows.num_rows:
         return
     counted = pc.value_counts(rows["src"])

@@ -1,7 +1,8 @@
-"""What only some writes look at: the cache of this machine, and bytes that no branch shows.
+"""Warnings that only some writes compute: size of the local cache, unreferenced bytes.
 
-The first costs no request. The second costs one per table that was written, once in so many states
-of a branch, and more only when there seems to be something to tell. A write never fails by it.
+The cache check costs no request. The table check costs one listing per table written, once in
+`TABLE_CHECK_INTERVAL` manifest versions, and more only when there may be something to report. It
+never makes a write fail.
 """
 
 import logging
@@ -19,26 +20,26 @@ from omnigraph.storage.table import Table, data_files
 from . import limits
 from .limits import Warned, of_cache
 
-WRITES = 64  # of this process, between two looks at its cache
-STATES = 256  # of a branch, whoever writes them, between two looks at its tables
-_FILES = 1_000  # of a table that are looked at: the answer to one request
+WRITES = 64  # writes of this process between two checks of the cache
+STATES = 256  # manifest versions of a branch, by any writer, between two checks of its tables
+_FILES = 1_000  # files of a table that are looked at: the result of one request
 _log = logging.getLogger("omnigraph")
 _written = count()
 
 
 def seldom_warnings(store: Store, opened: Opened, commit: Commit) -> Iterator[Warned]:
-    """What is beyond its limit, looked at now and then."""
+    """Return warnings about limits that are checked only from time to time."""
     try:
         if next(_written) % WRITES == 0:
             yield from _of_cache()
         if opened.version % STATES == 0:
             yield from _of_tables(store, opened, commit)
     except (OmnigraphError, OSError) as error:
-        _log.info("what a graph could do without was not looked at: %s", error)
+        _log.info("skipped the check for unreferenced data: %s", error)
 
 
 def _of_cache() -> Iterator[Warned]:
-    if "omnigraph.engine.cache" in sys.modules:  # else this process has cached nothing
+    if "omnigraph.engine.cache" in sys.modules:  # otherwise this process has cached nothing
         from .cached import cache_use
 
         used, _, budget = cache_use()
@@ -55,15 +56,15 @@ def _of_tables(store: Store, opened: Opened, commit: Commit) -> Iterator[Warned]
         shown = bytes_of(table, fragment_ids(table))
         limit = max(limits.UNRECLAIMED, shown)
         loose = _loose(store, table)
-        if sum(loose.values()) > limit:  # some of them may be in other branches
+        if sum(loose.values()) > limit:  # other branches may reference some of them
             for name in _named_elsewhere(store, entry.location):
                 loose.pop(name, None)
         yield from limits.of_data(store.root.uri, key, sum(loose.values()), limit)
 
 
 def _loose(store: Store, table: Table) -> dict[str, int]:
-    """Data files of a table that its newest version does not name, and their bytes."""
-    fragments = [one.metadata for one in table.dataset.get_fragments()]
+    """Return data files that the newest version of a table does not reference, with their sizes."""
+    fragments = [fragment.metadata for fragment in table.dataset.get_fragments()]
     named = set(data_files(table, fragments))
     listed = store.objects.first(f"{table.location}/data", _FILES)
     return {one.name: one.size for one in listed if one.name not in named}

@@ -1,7 +1,7 @@
-"""What a graph consists of: fragments, versions, bytes, index coverage, unfinished operations.
+"""Status of a graph: fragments, versions, bytes, index coverage, unfinished operations.
 
-Reads names, sizes and the insides of the newest table versions, never rows. What is beyond its
-limit comes with the command that helps.
+Reads names, sizes and the metadata of the newest table versions, never rows. Whatever exceeds its
+limit is reported with the command that helps.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,9 +33,9 @@ from .written import log_length, unindexed_rows
 
 @dataclass(frozen=True, slots=True)
 class DatasetStatus:
-    """One table of a branch. `versions` and `bytes` count all that is kept of it.
+    """One table of a branch. `versions` and `bytes` include its retained history.
 
-    `error` says why nothing more can be told of a damaged one; `rows` is what the branch says.
+    `error` says why a damaged table could not be examined; `rows` is what the branch records.
     """
 
     type_key: str
@@ -48,7 +48,7 @@ class DatasetStatus:
     error: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The row as plain data."""
+        """Return the row as JSON-compatible data."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -76,8 +76,8 @@ class Status:
         return f"<Status of {self.branch}: {tables}, {len(self.warnings)} warnings>"
 
     def to_json(self) -> dict[str, Any]:
-        """The status as plain data."""
-        names = [one for one in self.__slots__ if one not in ("datasets", "warnings")]
+        """Return the status as JSON-compatible data."""
+        names = [name for name in self.__slots__ if name not in ("datasets", "warnings")]
         facts = {name: getattr(self, name) for name in names}
         facts["graph_commit_id"] = facts.pop("commit_id")
         facts["datasets"] = [one.to_json() for one in self.datasets]
@@ -92,7 +92,7 @@ def _warnings(uri: str, one: DatasetStatus) -> Iterator[Warned]:
 
 
 def read_status(store: Store, branch: str, opened: Opened) -> Status:
-    """Look at one branch, and at all files of the root: one listing of everything."""
+    """Examine one branch and all files of the graph, with a single listing of the root."""
     state, heads = opened.state, read_heads(store, [])
     files = {one.name: one for one in store.objects.list("")}
     datasets = tuple(_datasets(store, state, files))
@@ -102,13 +102,13 @@ def read_status(store: Store, branch: str, opened: Opened) -> Status:
     cache, place, budget = cache_use()
     uri, log = store.root.uri, log_length(state)
     warnings = [
-        *(warned for one in datasets for warned in _warnings(uri, one)),
+        *(warned for dataset in datasets for warned in _warnings(uri, dataset)),
         *of_log(uri, log),
         *of_store(uri, size - unreclaimed, unreclaimed, pending),
         *of_set_aside(uri, aside),
         *of_cache(cache, budget),
     ]
-    tags = sum(one.ref.place == layout.TAGS for one in heads)
+    tags = sum(head.ref.place == layout.TAGS for head in heads)
     return Status(
         branch,
         state.head.commit_id,
@@ -135,8 +135,8 @@ def _datasets(store: Store, state: State, files: Mapping[str, Found]) -> Iterato
         inside, error = (0, 0, 0), _error(store, key, entry, files)
         if error is None:
             table = open_version(store, entry.location, entry.lance_version)
-            fragments = [one.metadata for one in table.dataset.get_fragments()]
-            deleted = sum(one.num_deletions for one in fragments)
+            fragments = [fragment.metadata for fragment in table.dataset.get_fragments()]
+            deleted = sum(fragment.num_deletions for fragment in fragments)
             left = unindexed_rows(store, state, key, table, fragments)
             inside = deleted, len(fragments), left
         kept = _versions(files, entry.location), sizes.get(entry.location, 0)
@@ -144,7 +144,7 @@ def _datasets(store: Store, state: State, files: Mapping[str, Found]) -> Iterato
 
 
 def _error(store: Store, key: str, entry: TableEntry, files: Mapping[str, Found]) -> str | None:
-    """Why a table cannot be looked at; a file that is missing tells as much."""
+    """Return why a table cannot be examined, for example a missing file; None if it can."""
     own = f"{entry.location}/_versions/d{entry.lance_version}.manifest"
     try:
         with unpanicked():
@@ -163,7 +163,7 @@ def _versions(files: Mapping[str, Found], place: str) -> int:
 
 
 def _unreclaimed(store: Store, heads: Sequence[Head], files: Mapping[str, Found]) -> int:
-    """Bytes of tables and manifests that no branch and no tag shows now."""
+    """Return the bytes of tables and manifests that no branch or tag references now."""
     live = Live()
     for head in heads:
         live.names |= set(files_of(head.opened.cell))
@@ -182,7 +182,7 @@ def _add(store: Store, live: Live, entry: TableEntry) -> None:
         with unpanicked():
             files = version_files(store, entry.location, entry.lance_version)
     except (OmnigraphError, OSError, ValueError, RuntimeError):
-        live.places |= {entry.location}  # damaged: nobody can tell what of it is needed
+        live.places |= {entry.location}  # damaged: what it needs is unknown, so all of it is live
         return
     live.add_version(entry.location, entry.lance_version, files)
     live.names |= {f"{entry.location}/_versions/{(1 << 64) - 2}.manifest"}

@@ -1,8 +1,8 @@
-"""Whether table versions are whole: their own file, and every file that they name.
+"""Integrity of table versions: their own manifest file, and every file that they reference.
 
-Owns what was learned about files, each of which is looked at once: its size always, its content
-against the checksum that a commit recorded. What a cleanup took from the past is told apart from
-what was lost: a cleanup takes a version before the files that it names.
+Owns what is known about files. Each file is checked once: its size always, its content against the
+checksum that a commit recorded. Files removed from the history by a cleanup are told apart from
+lost ones, because a cleanup removes a version before the files it references.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,17 +22,17 @@ from omnigraph.storage.store import Store, version_names
 from omnigraph.storage.table import open_version
 from omnigraph.storage.transfer import Files, version_files
 
-Fault = tuple[str, str]  # the name of a file, and what is wrong with it
+Fault = tuple[str, str]  # file name, and what is wrong with the file
 Version = tuple[str, int]
 _MISSING = "it is missing"
 _ROWS, _BLOB = ".lance", ".blob"
-_INDEXED = (".lance", ".idx")  # files that an index of any kind consists of
+_INDEXED = (".lance", ".idx")  # files that any kind of index consists of
 Standing = Literal["whole", "reclaimed", "broken"]
 
 
 @dataclass(slots=True)
 class Wholeness:
-    """What is known of the versions and files of one root; with `opened`, files are opened too."""
+    """What is known of the versions and files of one root; `open_files` also opens the files."""
 
     store: Store
     opened: bool = True
@@ -49,16 +49,16 @@ class Wholeness:
     _blobs: dict[str, list[str]] = field(default_factory=dict)
 
     def learn(self, checksums: FileChecksums) -> None:
-        """Take in the checksums that commits recorded."""
+        """Add the checksums that commits recorded."""
         for name in checksums.keys() - self.checksums.keys():
             self.checksums[name] = checksums[name]
             if name.endswith(_BLOB):
                 self._blobs.setdefault(f"{name.rpartition('/')[0]}{_ROWS}", []).append(name)
 
     def verify(self, executor: Hands, share: float = 1.0) -> None:
-        """Compare the content of recorded files that are there with their checksums.
+        """Compare the content of existing files with their recorded checksums.
 
-        With a `share` below 1 only so many of them, chosen at random.
+        A `share` below 1 verifies only this fraction of them, chosen at random.
         """
         places = {place_of(name) for name in self.checksums}
         listed = {name for place in places for name in self._listing(place)}
@@ -69,18 +69,18 @@ class Wholeness:
 
     @property
     def looked_at(self) -> int:
-        """How many files were looked at."""
+        """How many files were checked."""
         return len(self._sound) + len(self.bad) + len(self.versions)
 
     def renew(self) -> None:
-        """Forget what was there: others have written and cleaned up meanwhile."""
+        """Forget which files exist: others have written and cleaned up meanwhile."""
         for known in (self.versions, self.bad, self._sound, self._listed, self._files):
             known.clear()
         self._short.clear()
         self._indexed.clear()
 
     def faults(self, version: Version) -> tuple[Fault, ...]:
-        """The files that a version needs and that are missing or cannot be read."""
+        """Return the files that a version needs and that are missing or unreadable."""
         if version not in self.versions:
             self.versions[version] = tuple(self._faults(version))
         files = self._files.get(version)
@@ -89,7 +89,7 @@ class Wholeness:
         return tuple(dict.fromkeys((*self.versions[version], *later)))
 
     def lost_indexes(self, version: Version) -> list[str]:
-        """Directories of indexes of which a file is lost: rows can be read without them."""
+        """Return index directories with a missing file; rows can be read without them."""
         self.faults(version)
         files, listed = self._files.get(version), self._listing(version[0])
         if files is None or not files.places:
@@ -101,14 +101,14 @@ class Wholeness:
         return [one for one in files.places if one.rpartition("/")[2] in lost]
 
     def damaged_indexes(self, version: Version) -> list[str]:
-        """Directories of indexes that are there, and of which a file cannot be opened."""
+        """Return index directories that are complete but contain a file that cannot be opened."""
         lost, listed = self.lost_indexes(version), self._listing(version[0])
         files = self._files.get(version)
         there = [one for one in (files.places if files is not None else ()) if one not in lost]
         return [one for one in there if not self._opens(one, listed)]
 
     def _opens(self, place: str, listed: Mapping[str, int]) -> bool:
-        """Whether every file of an index is as it was written; each is looked at once."""
+        """Return whether every file of an index is intact; each file is opened once."""
         inside = [one for one in listed if one.startswith(f"{place}/")]
         if any(self._differs(name, listed) for name in inside):
             return False
@@ -124,7 +124,7 @@ class Wholeness:
         return all(self._indexed.get(name, True) for name in names)
 
     def standing(self, version: Version) -> Standing:
-        """Of a version of the past: whole, taken by a cleanup, or broken."""
+        """Return whether a past version is whole, was reclaimed by a cleanup, or is broken."""
         faults = self.faults(version)
         if not faults:
             return "whole"
@@ -132,7 +132,7 @@ class Wholeness:
         return "reclaimed" if faults == ((name, _MISSING),) else "broken"
 
     def read_through(self, version: Version) -> None:
-        """Read every data file of a version to its end, to learn which of them cannot be."""
+        """Read every data file of a version to its end, to find those that cannot be read."""
         files = self._files.get(version)
         for name in files.data if files is not None else ():
             try:
@@ -168,13 +168,13 @@ class Wholeness:
         yield from (fault for name in names for fault in self._file(name, listed))
 
     def _with_blobs(self, files: Files) -> Iterator[str]:
-        """The files that a version names, and the recorded blobs beside its data files."""
+        """Return the files that a version references, and the recorded blobs of its data files."""
         yield from files.all
         for name in files.data:
             yield from self._blobs.get(name, ())
 
     def _differs(self, name: str, listed: Mapping[str, int]) -> str | None:
-        """How a file differs from its checksum, by its size or, if it was verified, its content."""
+        """Return how a file differs from its checksum: by size or, if verified, by content."""
         expected = self.checksums.get(name)
         if expected is None:
             self.unrecorded.add(name)
@@ -184,19 +184,19 @@ class Wholeness:
         return self.verified.get(name)
 
     def _read_deletions(self, location: str, number: int, listed: dict[str, int]) -> None:
-        """Which rows are deleted must be as many as the version says: else some would be back."""
+        """Check that deletion files match the version: otherwise deleted rows would reappear."""
         table = open_version(self.store, location, number)
         for one in table.dataset.get_fragments():
             for name in deletion_files(table, [one.metadata]):
                 if name in self._sound or name in self.bad or not listed.get(name):
                     continue
                 if self._differs(name, listed) is not None:
-                    continue  # named when the files of the version are looked at
+                    continue  # reported with the files of the version
                 if deleted_offsets(self.store, table, one) is None:
                     self.bad[name] = "the list of deleted rows cannot be read"
 
     def blame(self, version: Version, reason: str) -> None:
-        """A version that cannot be read, although no file of it is known to be bad."""
+        """Record that a version cannot be read although none of its files is known to be bad."""
         name = f"{version[0]}/_versions/d{version[1]}.manifest"
         self.versions[version] = (*self.versions.get(version, ()), (name, reason))
 
@@ -224,7 +224,7 @@ class Wholeness:
                 yield name, "it cannot be opened"
 
     def _listing(self, location: str) -> dict[str, int]:
-        """All files of a table, listed before anything of it is opened."""
+        """List all files of a table, before any of them is opened."""
         if location not in self._listed:
             found = self.store.objects.list(location)
             self._listed[location] = {one.name: one.size for one in found}

@@ -1,7 +1,7 @@
-"""What a write that just landed can tell about the tables it touched, without any request.
+"""Warnings about the tables that a commit just wrote, computed without any request.
 
-Light, because every first write of a process loads it. A table that was warned about is not looked
-at again by the same handle.
+Kept light, because the first write of every process imports it. A handle does not repeat a warning
+about the same table.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from .limits import UNINDEXED, Warned, of_log, of_table
 
 
 def written_warnings(store: Store, state: State, commit: Commit) -> list[Warned]:
-    """What is beyond its limit: fragments and rows without an index, and the log."""
+    """Return warnings about fragments and unindexed rows of the written tables, and the log."""
     uri = store.root.uri
     found = list(of_log(uri, log_length(state)))
     for key in sorted(commit.tables):
@@ -38,14 +38,14 @@ def written_warnings(store: Store, state: State, commit: Commit) -> list[Warned]
 
 
 def log_length(state: State) -> int:
-    """How many commits the log of a state holds."""
+    """Return the number of commits in the log of a state."""
     return len(state.tail) + sum(one.count for one in state.chunks)
 
 
 def unindexed_rows(
     store: Store, state: State, key: str, table: Table, fragments: Sequence[Any]
 ) -> int:
-    """Rows outside of the index that covers least, of those that the schema asks for."""
+    """Return the rows outside the least complete index of those that the schema requires."""
     catalog = read_schema(store, state.schema).ir.catalog
     known = covered(table)
     one = type_named(catalog, key)

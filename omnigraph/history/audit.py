@@ -1,7 +1,7 @@
-"""What became of operations whose owner was gone: one object per outcome, written once.
+"""Recovery records: what became of operations whose owner died, one object per outcome.
 
-Owns the list that `recovery list` shows. An outcome is recorded under the id of its operation, so
-that finding it twice leaves one record. A record that cannot be read hides no other.
+Owns the list that `recovery list` shows. A record is written once, under the id of its operation,
+so resolving an operation twice leaves one record. An unreadable record never hides the others.
 """
 
 from collections.abc import Mapping
@@ -22,11 +22,11 @@ Kind = Settled | Literal["set_aside", "repaired", "seen", "unreadable"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One settled operation.
+    """The outcome of one recovered operation.
 
-    `heads` are the tables, by directory, of which somebody saw what foreign tools did, and up to
-    which version of their HEAD. `error` is why an operation was set aside or could not be carried
-    out, `actor` who settled or dropped it. A record of kind `unreadable` is damaged itself.
+    `heads` maps table directories to the HEAD version up to which changes of external writers were
+    reported. `error` says why an operation was set aside or could not be carried out, `actor` who
+    resolved or dropped it. The kind `unreadable` marks a record that is itself damaged.
     """
 
     operation_id: str
@@ -41,7 +41,7 @@ class Outcome:
     actor: str = ACTOR
 
     def to_json(self) -> dict[str, Any]:
-        """The record as it is stored and shown."""
+        """Return the record as it is stored and displayed."""
         return {
             "operation_id": self.operation_id,
             "recovery_kind": self.kind,
@@ -57,30 +57,30 @@ class Outcome:
 
 
 def record(store: Store, intent: Intent, kind: Kind, error: str | None = None) -> Outcome:
-    """Write down how an intent ended; the first record of an operation stands."""
+    """Record how an intent ended; the first record of an operation wins."""
     outcome = outcome_of(intent, kind, error)
     _write(store, intent.id, outcome)
     return outcome
 
 
 def record_unsettled(store: Store, outcome: Outcome) -> None:
-    """Write down that an operation was set aside; how it ends is another record."""
+    """Record that an operation was set aside; its final outcome gets a record of its own."""
     _write(store, f"{outcome.operation_id}-set_aside", outcome)
 
 
 def record_dropped(store: Store, outcome: Outcome) -> None:
-    """Write down that somebody gave an operation up."""
+    """Record that an operation was given up on request."""
     _write(store, outcome.operation_id, outcome)
 
 
 def outcome_of(intent: Intent, kind: Kind, error: str | None = None) -> Outcome:
-    """The record of an operation, as of now."""
+    """Build the record of an operation, dated now."""
     known = (intent.operation, intent.branch, intent.actor, intent.commit_id, ids.now_micros())
     return Outcome(intent.id, kind, *known, error=error)
 
 
 def outcome_of_unreadable(operation_id: str, kind: Kind, error: str | None = None) -> Outcome:
-    """The record of an operation of which only the id is known."""
+    """Build the record of an operation of which only the id is known."""
     return Outcome(operation_id, kind, "unknown", "", None, None, ids.now_micros(), error=error)
 
 
@@ -89,14 +89,14 @@ def _write(store: Store, name: str, outcome: Outcome) -> None:
 
 
 def record_set_aside(store: Store, event: str, branch: str) -> Outcome:
-    """Write down that a torn manifest version was set aside."""
+    """Record that a torn manifest version was set aside."""
     outcome = Outcome(event, "set_aside", "set_aside", branch, None, None, ids.now_micros())
     store.objects.create_json(f"{layout.AUDIT}/{event}.json", outcome.to_json())
     return outcome
 
 
 def record_repair(store: Store, commit_id: str, branch: str, actor: str | None) -> Outcome:
-    """Write down that rows of foreign tools were taken over, under the commit that did it."""
+    """Record that rows of external writers were adopted, under the id of the adopting commit."""
     known = ids.now_micros()
     outcome = Outcome(commit_id, "repaired", "repair", branch, actor, commit_id, known)
     store.objects.create_json(f"{layout.AUDIT}/{commit_id}.json", outcome.to_json())
@@ -104,7 +104,7 @@ def record_repair(store: Store, commit_id: str, branch: str, actor: str | None) 
 
 
 def record_seen(store: Store, branch: str, actor: str | None, heads: Mapping[str, int]) -> Outcome:
-    """Write down that somebody was told of foreign commits that can only be left alone."""
+    """Record that commits of external writers were reported and can only be left alone."""
     event, known = ids.new_ulid(), ids.now_micros()
     outcome = Outcome(event, "seen", "repair", branch, actor, None, known, dict(heads))
     store.objects.create_json(f"{layout.AUDIT}/{event}.json", outcome.to_json())
@@ -112,15 +112,17 @@ def record_seen(store: Store, branch: str, actor: str | None, heads: Mapping[str
 
 
 def list_outcomes(store: Store) -> list[Outcome]:
-    """All records, oldest operation first; one that cannot be read is listed as such."""
-    listed = (one.name.removeprefix(f"{layout.AUDIT}/") for one in store.objects.list(layout.AUDIT))
+    """Return all records, oldest operation first; an unreadable one is listed as such."""
+    listed = (
+        item.name.removeprefix(f"{layout.AUDIT}/") for item in store.objects.list(layout.AUDIT)
+    )
     names = [name for name in listed if name.endswith(".json") and "/" not in name]
     outcomes = (_read(store, name.removesuffix(".json")) for name in names)
     return [one for one in outcomes if one is not None]
 
 
 def _read(store: Store, name: str) -> Outcome | None:
-    """One record; None when it is gone."""
+    """Read one record; None if it no longer exists."""
     try:
         facts = store.objects.read_json(f"{layout.AUDIT}/{name}.json")
         return None if facts is None else _outcome(facts)

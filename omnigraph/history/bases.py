@@ -1,7 +1,7 @@
-"""What a merge stands on: both sides as they are now, their best common ancestors, the outcome.
+"""The inputs of a merge: both sides as captured, their best common ancestors, and the outcome.
 
-Owns the capture. Ancestry is decided over the whole graph of commits, never by version numbers;
-what happens to a branch after the capture does not change what is merged.
+Owns the capture. Ancestry is decided over the whole commit graph, never by version numbers.
+Changes made to a branch after the capture do not affect what is merged.
 """
 
 from collections import deque
@@ -22,10 +22,10 @@ Outcome = Literal["already_up_to_date", "fast_forward", "merged", "conflict"]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Two captured sides. `ours` is the target, `theirs` what is merged into it.
+    """Two captured sides: `source_snapshot` is merged into `target_snapshot`.
 
-    `bases` are the best common ancestors, by id; `foreign` are commits that only `theirs` stands
-    on, oldest first.
+    `base_snapshots` are the best common ancestors, ordered by commit id; `incoming_commits` are
+    reachable only from the source, oldest first.
     """
 
     source: Line | None
@@ -39,18 +39,18 @@ class Frame:
 
     @property
     def base(self) -> Snapshot:
-        """The common ancestor, the first of several."""
+        """Return the common ancestor, the first if there are several."""
         return self.bases[0]
 
 
 def capture(source: Line, target: Line) -> Frame:
-    """Both branches as they are now, and how they are related."""
+    """Capture both branches as they are now, and how they are related."""
     theirs = of_state(source.store, source, source.refresh())
     return _related(source, target, theirs)
 
 
 def recapture(frame: Frame) -> Frame:
-    """The same on the newest state of the target; what is merged stays what it was."""
+    """Capture the target again at its newest state; what is merged into it stays the same."""
     return _related(frame.source, frame.target, frame.theirs)
 
 
@@ -74,22 +74,23 @@ def _related(source: Line | None, target: Line, theirs: Snapshot) -> Frame:
 
 
 def common_base(one: Snapshot, other: Snapshot) -> Snapshot:
-    """The best common ancestor of two snapshots, the first of several."""
+    """Return the best common ancestor of two snapshots, the first if there are several."""
     found, _ = best_bases(one, other)
     if not found:
-        raise InputError("the two states have no common history", reason="no common ancestor")
+        raise InputError("the two snapshots have no common history", reason="no common ancestor")
     return snapshot_of(one, one.log, found[0])
 
 
 def best_bases(ours: Snapshot, theirs: Snapshot) -> tuple[tuple[str, ...], list[Commit]]:
-    """The best common ancestors, by id, and what only `theirs` stands on (or a little more).
+    """Return the ids of the best common ancestors, and the commits that only the source reaches.
 
-    Both pasts are walked side by side until they meet: what lies below a common commit is looked
-    at only as far as a walk had come by then. So the cost is that of what is new on both sides.
+    Both histories are walked side by side until they meet. Below a common commit nothing is read
+    beyond the point that a walk had reached by then, so the cost is that of what is new on both
+    sides. The list of commits may therefore contain a few that the target reaches, too.
     """
     marks = _painted(ours, theirs)
     found = sorted(one for one, mark in marks.items() if mark == _BOTH)
-    if len(found) > 1:  # one of them may stand on another by a way that was not walked
+    if len(found) > 1:  # one may be an ancestor of another along a path that was not walked
         mine, other = (each.log.ancestors(each.commit_id) for each in (ours, theirs))
         found = list(merge_bases(mine, other))
     only = [theirs.log.get(one) for one, mark in marks.items() if mark == _THEIRS]
@@ -101,11 +102,11 @@ _BOTH = _OURS | _THEIRS
 
 
 def _painted(ours: Snapshot, theirs: Snapshot) -> dict[str, int]:
-    """By which side each commit is reached, and whether it lies below one that both reach."""
+    """Return which sides reach each commit, and whether it lies below one that both reach."""
     marks = {ours.commit_id: _OURS}
     marks[theirs.commit_id] = marks.get(theirs.commit_id, 0) | _THEIRS
     waiting, queued = deque(marks), set(marks)
-    above = len(queued)  # of those waiting, how many do not lie below a common one
+    above = len(queued)  # queued commits that do not lie below a common one
     while above:
         at = waiting.popleft()
         queued.discard(at)

@@ -1,7 +1,7 @@
 """Branches: create from a head or a past commit, list, delete. Cost does not depend on tables.
 
-A branch is its own manifest dataset plus a name. Creation goes through an intent, because it names
-states that a collector could be about to remove; deletion closes the manifest before the name.
+A branch is a manifest dataset of its own plus a name. Creation needs an intent, because it refers
+to states that a cleanup could be about to remove. Deletion closes the manifest before the name.
 """
 
 from collections.abc import Callable, Mapping
@@ -50,34 +50,34 @@ from .schemas import dropped_for_good, erased_by
 from .state import Head, State
 
 _FORK_ATTEMPTS = 4
-_PARTS = ("json", "verdict")  # of an intent that is over as soon as its owner is
+_PARTS = ("json", "verdict")  # parts of an intent without a lease: it ends with its owner
 TAG = "tag_create"
-CREATIONS = ("branch_create", TAG)  # operations whose intent makes a manifest and names it
-Intend = Callable[[str], Intent]  # the intent of a creation, given the commit that it starts from
+CREATIONS = ("branch_create", TAG)  # operations whose intent creates a manifest and names it
+Intend = Callable[[str], Intent]  # builds the intent of a creation, given its starting commit
 
 
 def list_branches(store: Store) -> list[str]:
-    """The names of all branches, `main` included: one listing.
+    """Return the names of all branches, `main` included: one listing.
 
-    A name whose deletion was cut off is still there, until somebody opens it for writing.
+    A name whose deletion was interrupted is listed until the branch is opened for writing.
     """
     return refs.open_names(refs.list_numbers(store))
 
 
 def open_line(store: Store, name: str) -> Line:
-    """The line of a branch by name, at its newest state.
+    """Open a branch by name, at its newest state.
 
-    A name left behind by a cut-off deletion is closed here, unless the store only reads.
+    Releases a name left behind by an interrupted deletion, unless the store is read-only.
     """
     return line_behind(store, refs.find_ref(store, names.clean(name)))
 
 
 def line_behind(store: Store, ref: Ref) -> Line:
-    """The line that a name leads to, at its newest state."""
+    """Open the branch that a ref points to, at its newest state."""
     line = line_of(store, ref.name, ref.ulid)
     try:
         newest = _newest(line)
-    except ReplacedError:  # what this process knew was another graph
+    except ReplacedError:  # the state cached in this process belonged to another graph
         line = line_of(store, ref.name, ref.ulid)
         newest = _newest(line)
     except GraphNotInitialized as error:
@@ -86,12 +86,12 @@ def line_behind(store: Store, ref: Ref) -> Line:
         if not store.effects.read_only:
             refs.release(store, ref)
         raise BranchNotFound(f"no branch '{ref.name}'", branch=ref.name)
-    line.name = ref.name  # it may have been renamed since this process came to know it
+    line.name = ref.name  # it may have been renamed since this process cached it
     return line
 
 
 def _newest(line: Line) -> Opened:
-    """The newest state; a torn version that nobody was told of is set aside on the way."""
+    """Load the newest state; a torn version that was never acknowledged is set aside first."""
     try:
         return line.refresh()
     except TornError:
@@ -104,7 +104,7 @@ def _newest(line: Line) -> Opened:
 def create_branch(
     store: Store, name: str, source: Line, *, commit_id: str | None = None, actor: str | None = None
 ) -> Line:
-    """A new branch from the head of `source`, or from a commit in its log."""
+    """Create a branch from the head of `source_branch`, or from a commit in its log."""
     text = names.check_new(name)
     with reported("none"):
         number = free_number(store, text)
@@ -115,7 +115,7 @@ def create_branch(
 
 
 def carry_out(store: Store, intent: Intent, state: State, number: int) -> Line:
-    """Ask for the verdict, then make what an intent creates, or find it made by another."""
+    """Request the verdict, then create what the intent describes, or find it already created."""
     line = line_of(store, intent.facts["name"], _created(intent))
     with undecided():
         if intents.decide(store, intent, "publish") != "publish":
@@ -125,12 +125,12 @@ def carry_out(store: Store, intent: Intent, state: State, number: int) -> Line:
 
 
 def place_of(intent: Intent) -> str:
-    """Where the name of what an intent creates stands."""
+    """Return the directory that holds the ref of what an intent creates."""
     return layout.TAGS if intent.operation == TAG else layout.REFS
 
 
 def _make(store: Store, intent: Intent, line: Line, state: State, number: int) -> None:
-    """Write the manifest, take the name; the intent goes when it is known what came of it."""
+    """Write the manifest, take the name, and retire the intent once the outcome is known."""
     naming = False
     try:
         line.advance(_write_manifest(store, intent, state, number))
@@ -140,7 +140,7 @@ def _make(store: Store, intent: Intent, line: Line, state: State, number: int) -
         _discard(store, intent)
         raise
     except BaseException as error:
-        # Before the name nobody needs what was written, and nobody else will name it.
+        # Before the name is taken nothing refers to the manifest, and nobody else will name it.
         if not naming or _name_is_refused(store, intent, error):
             _discard(store, intent)
         raise
@@ -148,7 +148,7 @@ def _make(store: Store, intent: Intent, line: Line, state: State, number: int) -
 
 
 def _name_is_refused(store: Store, intent: Intent, error: BaseException) -> bool:
-    """Whether the store refuses a name for good, to whoever would try again, too."""
+    """Return whether the store rejects the name permanently, also for anyone who retries."""
     if not isinstance(error, Exception) or judge_failure(error) != "for_good":
         return False
     try:
@@ -161,8 +161,8 @@ def _name_is_refused(store: Store, intent: Intent, error: BaseException) -> bool
 def _discard(store: Store, intent: Intent) -> None:
     """Record that a manifest was never named, then remove the intent.
 
-    Without that record a manifest whose intent is gone counts as named: its ref object was lost.
-    If the record cannot be written the intent stays, and recovery ends the creation.
+    Without that record, a manifest whose intent is gone counts as named with a lost ref object.
+    If the record cannot be written, the intent stays and recovery ends the creation.
     """
     with suppress(StorageError, OSError):
         record(store, intent, "discarded")
@@ -170,7 +170,7 @@ def _discard(store: Store, intent: Intent) -> None:
 
 
 def _made_by_another(store: Store, line: Line, place: str) -> Line:
-    """The intent is over, or to be discarded: the name tells whether somebody finished it."""
+    """The intent is over or to be discarded: the ref tells whether another process finished it."""
     with suppress(NotFound):
         if refs.find_ref(store, line.name, place).ulid == line.ulid:
             return line
@@ -178,7 +178,7 @@ def _made_by_another(store: Store, line: Line, place: str) -> Line:
 
 
 def _write_manifest(store: Store, intent: Intent, state: State, number: int) -> Opened:
-    """The manifest of a new branch; one that another wrote for the same intent serves, too."""
+    """Write the manifest of a new branch, or load the one that another wrote for this intent."""
     try:
         return create_manifest(store, _created(intent), forked(intent, state, number))
     except UnsyncedError:
@@ -190,28 +190,28 @@ def _write_manifest(store: Store, intent: Intent, state: State, number: int) -> 
 
 
 def _made(store: Store, intent: Intent) -> Opened:
-    """A manifest that is there; whoever wrote it may not have synced it yet."""
+    """Load an existing manifest and sync it, because its writer may not have done so yet."""
     opened = read_manifest(store, _created(intent))
     secure(opened)
     return opened
 
 
 def finish_create(store: Store, intent: Intent, state: State, number: int) -> None:
-    """Go on where a creation was cut off: write the manifest, then take the name.
+    """Resume an interrupted creation: write the manifest, then take the name.
 
-    Others may go on at the same time: whoever made the manifest, there is one.
+    Several processes may resume it at the same time: whoever writes the manifest, there is one.
     """
     there = manifest_exists(store, _created(intent))
     made = _made(store, intent) if there else _write_manifest(store, intent, state, number)
     if made.state.head.closed:
-        raise BranchNotFound(f"'{intent.facts['name']}' was deleted since")
+        raise BranchNotFound(f"'{intent.facts['name']}' was deleted in the meantime")
     take_name(store, intent, number)
 
 
 def forked(intent: Intent, state: State, number: int) -> State:
-    """The first state of the branch or tag that an intent creates, with the record of its creation.
+    """Return the first state of the branch or tag that an intent creates, with its origin record.
 
-    `number` is that of the ref object that will name it.
+    `ref_number` is the number of the ref object that will name it.
     """
     head = Head(intent.base_commit, _created(intent), fork=intent.base_commit)
     origin = Origin(
@@ -229,7 +229,7 @@ def forked(intent: Intent, state: State, number: int) -> State:
 
 
 def take_name(store: Store, intent: Intent, number: int) -> None:
-    """Name a manifest that is written; whoever was cut off before leaves garbage only."""
+    """Name a manifest that is already written; a crash before this point leaves only garbage."""
     name, parent, fork = intent.facts["name"], intent.branch, intent.base_commit
     ref = Ref(name, _created(intent), number, parent, fork, place_of(intent))
     if intent.operation == TAG:
@@ -239,16 +239,16 @@ def take_name(store: Store, intent: Intent, number: int) -> None:
     try:
         names.check_disjoint(name, others(store, name, numbers))
     except AlreadyExists:
-        # Both saw a free name, and each sees the other now: nobody stays.
+        # Both saw a free name, and each now sees the other: neither may stay.
         close(store, line_of(store, name, ref.ulid))
         refs.release(store, ref)
         raise
 
 
 def _take_tag(store: Store, ref: Ref, intent: Intent) -> None:
-    """Open the name of a tag, with who made it and why; tags stand beside one another as they like.
+    """Create the ref of a tag, with its author and message; tag names may overlap freely.
 
-    Asks for the highest number again before it says yes.
+    Reads the highest number again before reporting success.
     """
     told = {
         "created_at": intent.created_at,
@@ -261,7 +261,7 @@ def _take_tag(store: Store, ref: Ref, intent: Intent) -> None:
 
 
 def free_number(store: Store, name: str, old: str | None = None) -> int:
-    """The number under which a name can be taken; what a cut-off deletion left is closed first."""
+    """Return the number to take a name with; a leftover of an interrupted deletion is closed."""
     numbers = refs.list_numbers(store)
     number = numbers.get(name, 0)
     names.check_disjoint(name, others(store, name, numbers, old))
@@ -275,13 +275,13 @@ def free_number(store: Store, name: str, old: str | None = None) -> int:
 def others(
     store: Store, name: str, numbers: Mapping[str, int], old: str | None = None
 ) -> list[str]:
-    """Other names that are in the way and not merely left behind."""
+    """Return other branch names that conflict with a name and are not mere leftovers."""
     found = names.overlapping(name, refs.open_names(numbers))
     return [one for one in found if one not in (name, old) and not _left_behind(store, one)]
 
 
 def _left_behind(store: Store, name: str) -> bool:
-    """Whether the branch behind an open name is closed; then the name is closed, too."""
+    """Return whether the branch behind an open name is closed; if so, its name is released."""
     try:
         open_line(store, name)
     except BranchNotFound:
@@ -298,12 +298,12 @@ def _created(intent: Intent) -> str:
 def armed(
     store: Store, source: Line, commit_id: str | None, intend: Intend
 ) -> tuple[Intent, State]:
-    """An intent that stands, and the state that it protects, although the source may move on."""
+    """Arm an intent and return it with the state it protects, even if the source moves on."""
     for tries in range(_FORK_ATTEMPTS):
         base = source.base()
         intent = intend(commit_id or base.state.head.commit_id)
         intents.arm(store, intent)
-        # A source that never rests is forked where it was: what the intent names is still there.
+        # A source that never rests is forked at the commit the intent names, which still exists.
         past = commit_id is not None or tries == _FORK_ATTEMPTS - 1
         with suppress(_MovedError):
             return intent, _guarded(store, source, base, intent, historical=past)
@@ -311,7 +311,7 @@ def armed(
 
 
 class _MovedError(Exception):
-    """The source moved between the reading of its state and the arming of the intent."""
+    """The source moved between reading its state and arming the intent."""
 
 
 def _intent(name: str, source: Line, commit_id: str, actor: str | None) -> Intent:
@@ -331,7 +331,7 @@ def _intent(name: str, source: Line, commit_id: str, actor: str | None) -> Inten
 def _guarded(
     store: Store, source: Line, base: Opened, intent: Intent, *, historical: bool
 ) -> State:
-    """The state to fork, proved to be out of a collector's reach now that the intent stands."""
+    """Return the state to fork, verified to be out of a cleanup's reach now the intent is armed."""
     try:
         if historical:
             newest = source.refresh()
@@ -340,7 +340,7 @@ def _guarded(
             _check_not_erased(store, newest.state, state, intent.base_commit)
         else:
             check_unlisted(store, base.state, intent.base_commit)
-        newest = source.refresh()  # what a deleted branch named is nobody's any more
+        newest = source.refresh()  # if the branch was deleted, nothing protects what it named
         if not historical:
             state = newest.state
         if newest.state.head.closed:
@@ -355,7 +355,7 @@ def _guarded(
 
 
 def _check_not_erased(store: Store, newest: State, past: State, commit_id: str) -> None:
-    """A branch would bring back what its source has dropped with its history."""
+    """Refuse a fork that would bring back a type that its source dropped with its history."""
     erased = erased_by(store, newest)
     gone = next((key for key, one in sorted(past.tables.items()) if one.location in erased), None)
     if gone is not None:
@@ -363,7 +363,7 @@ def _check_not_erased(store: Store, newest: State, past: State, commit_id: str) 
 
 
 def past_state(store: Store, state: State, commit_id: str) -> State:
-    """The state of a past commit, with the whole log of the branch: more than it stands on."""
+    """Return the state of a past commit with the whole log of the branch, a superset of its own."""
     if state.head.commit_id == commit_id:
         return state
     log = Log(store, state)
@@ -375,20 +375,20 @@ def past_state(store: Store, state: State, commit_id: str) -> State:
 def delete_branch(
     store: Store, name: str, *, bound: str | None = None, head: str | None = None
 ) -> None:
-    """Close a branch and release its name. Its commits stay readable where other logs hold them.
+    """Close a branch and release its name. Commits in the logs of other branches stay readable.
 
-    With `head` only while it is at that commit: what came later is not thrown away.
+    With `expected_head`, delete only if the branch is at that commit, so later work is kept.
     """
     text = names.clean(name)
     if text == layout.MAIN:
-        raise InputError("'main' cannot be deleted", reason="main is the default line")
+        raise InputError("'main' cannot be deleted", reason="main is the default branch")
     if text == bound:
         raise BranchBusy(f"this handle is on branch '{text}'", branch=text)
     close_ref(store, refs.find_ref(store, text), head)
 
 
 def close_ref(store: Store, ref: Ref, head: str | None = None) -> None:
-    """Close what a name leads to, then the name; who comes second hears that it is gone."""
+    """Close the manifest behind a ref, then the ref; the second caller gets `NotFound`."""
     already = close(store, line_of(store, ref.name, ref.ulid), head)
     with undecided():
         refs.release(store, ref)

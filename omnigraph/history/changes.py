@@ -1,8 +1,8 @@
-"""The changes of a branch, commit by commit: blocks in the order in which they were published.
+"""The changes of a branch, commit by commit, as blocks in the order of publication.
 
 Owns what a block is (a commit against its first parent, in an order that never changes), which
-part of it a filter keeps, and the walk along a branch. A block that cannot be told as a whole is
-not told at all: what cleanup took away is a gap, never an empty block.
+part of it a filter keeps, and the walk along a branch. A block is complete or not returned at all:
+data that a cleanup removed is a gap, never an empty block.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -31,12 +31,12 @@ from .entities import OPS, TableChanges
 from .snapshot import Snapshot
 
 KINDS = ("node", "edge")
-_REMEMBERED = 16 << 20  # bytes of a block that is told in pages
+_REMEMBERED = 16 << 20  # largest block, in bytes, that is cached while it is read page by page
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which changes are wanted; types by their numbers, which no rename changes. None is all."""
+    """Which changes to return; types by their ids, which no rename changes. None means all."""
 
     kinds: frozenset[str] | None = None
     types: frozenset[int] | None = None
@@ -44,12 +44,12 @@ class Scope:
 
     @property
     def digest(self) -> str:
-        """What a cursor remembers of a filter."""
+        """Return the hash of the filter, which a cursor is bound to."""
         facts = {"kinds": self.kinds, "types": self.types, "ops": self.ops}
         return digest_of({n: None if v is None else sorted(v) for n, v in facts.items()})
 
     def wants(self, kind: str, type_id: int) -> bool:
-        """Whether changes of a type are wanted at all."""
+        """Return whether changes of a type are included at all."""
         return (self.kinds is None or kind in self.kinds) and (
             self.types is None or type_id in self.types
         )
@@ -62,7 +62,7 @@ def scope_of(
     kinds: Collection[str] | None = None,
     ops: Collection[str] | None = None,
 ) -> Scope:
-    """A filter by the names that callers know; a type may stand in any of the schemas."""
+    """Build a filter from the names that callers use; a type may occur in any of the schemas."""
     return Scope(
         _among("kind", kinds, KINDS),
         None if types is None else _type_ids(list(schemas), types),
@@ -78,7 +78,7 @@ def _among(
     chosen = set(require_names(given, what))
     for one in sorted(chosen - set(known)):
         expected = f"{', '.join(known[:-1])} or {known[-1]}"
-        raise InputError(reason=f"{what} is {expected}, not {quote_name(one)}")
+        raise InputError(reason=f"unknown {what} {quote_name(one)}; expected {expected}")
     return None if chosen == set(known) else frozenset(chosen)
 
 
@@ -89,10 +89,10 @@ def _type_ids(schemas: list[SchemaIR], given: Collection[str]) -> frozenset[int]
             [one.type_id for one in schema.types if one.kind in KINDS and one.name == name]
             for schema in schemas
         )
-        numbers = next((one for one in ids if one), None)
+        numbers = next((matches for matches in ids if matches), None)
         if numbers is None:
             known = {t.name for schema in schemas for t in schema.types if t.kind in KINDS}
-            message = f"there is no type {quote_name(name)}"
+            message = f"unknown type {quote_name(name)}"
             raise InputError(reason=message, hint=did_you_mean(name, known))
         found.update(numbers)
     return frozenset(found)
@@ -100,7 +100,7 @@ def _type_ids(schemas: list[SchemaIR], given: Collection[str]) -> frozenset[int]
 
 @dataclass(frozen=True, slots=True)
 class TypeChanges:
-    """The changes of one type in a block, and its number."""
+    """The changes of one type in a block, with its type id."""
 
     type_id: int
     changes: TableChanges
@@ -108,7 +108,7 @@ class TypeChanges:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The changes of one commit against its first parent: nodes first, by type, then by id."""
+    """The changes of one commit against its first parent: nodes before edges, by type, then id."""
 
     commit: Commit
     types: tuple[TypeChanges, ...]
@@ -116,21 +116,21 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Commits on the first-parent line of a captured state, oldest first, after a given one."""
+    """Commits on the first-parent path of a snapshot, oldest first, after a given commit."""
 
     shown: Snapshot
     after: str
     commits: tuple[Commit, ...] = field(default=(), repr=False)
 
     def upto(self, cut: str) -> "Chain | None":
-        """The same, ended at a commit; None when that one is not among them."""
+        """Return the range up to and including a commit; None if that commit is not part of it."""
         ends = (at for at, one in enumerate(self.commits, 1) if one.id == cut)
         found = next(ends, 0 if cut == self.after else None)
         return None if found is None else replace(self, commits=self.commits[:found])
 
 
 def chain_after(shown: Snapshot, after: str) -> Chain | None:
-    """What came after a commit, up to what is shown; None when it is not on that line."""
+    """Return the commits after a commit, up to the snapshot; None if it is not on that path."""
     found: list[Commit] = []
     at: str | None = shown.commit_id
     while at is not None and at != after:
@@ -143,10 +143,10 @@ def chain_after(shown: Snapshot, after: str) -> Chain | None:
 
 
 def blocks(chain: Chain, scope: Scope) -> Iterator[Block]:
-    """The blocks of a chain, one by one.
+    """Yield the blocks of a commit range.
 
-    The state of the first commit is looked up; every other one is the state before and what its
-    commit says it changed.
+    Only the state before the first commit is looked up; each further state is derived from the
+    previous one and what its commit says it changed.
     """
     if not chain.commits:
         return
@@ -158,7 +158,7 @@ def blocks(chain: Chain, scope: Scope) -> Iterator[Block]:
 
 
 def remember(shown: Snapshot, block: Block, scope: Scope) -> None:
-    """Keep a block of which only a part was told: the next page begins inside of it."""
+    """Cache a block that was returned only in part: the next page starts inside it."""
     size = sum(_bytes(one.changes) for one in block.types)
     if size <= _REMEMBERED:
         name = _name(block.commit, scope)
@@ -187,8 +187,8 @@ def _block(old: Snapshot, new: Snapshot, commit: Commit, scope: Scope) -> Block:
 
 
 def _taken(old: Snapshot, new: Snapshot, error: Exception) -> bool:
-    """Whether what failed is not there any more: a table that was open says so in many ways."""
-    lost = isinstance(error, DamagedError)  # of a version that is there: no cleanup does that
+    """Return whether the files are gone: a table that is already open reports it in many ways."""
+    lost = isinstance(error, DamagedError)  # an existing version is damaged: not by a cleanup
     if isinstance(error, StorageError) and error.kind == "not_found" and not lost:
         return True
     before, after = set(old.tables.values()), set(new.tables.values())
@@ -196,7 +196,7 @@ def _taken(old: Snapshot, new: Snapshot, error: Exception) -> bool:
 
 
 def commit_block(shown: Snapshot, scope: Scope) -> Block:
-    """The block of the commit that a snapshot shows."""
+    """Return the block of the commit that a snapshot shows."""
     commit = shown.commit
     if commit.parent is None:
         raise CommitHasNoParent(graph_commit_id=commit.id)
@@ -236,7 +236,7 @@ def _told(old: Snapshot, new: Snapshot, scope: Scope) -> Iterator[TypeChanges]:
 
 
 def _check_names(old: Snapshot, new: Snapshot, scope: Scope) -> None:
-    """A reader who copies properties by name must hear of new names, though no row has changed."""
+    """Raise if property names differ: readers that copy by name must know, even if no row did."""
     for key in sorted(new.tables):
         before = former_key(old, new, key)
         if before not in old.tables or _names(old, before) == _names(new, key):
@@ -254,7 +254,7 @@ def _names(shown: Snapshot, key: str) -> frozenset[str]:
 
 
 def _in_order(old: Snapshot, new: Snapshot) -> list[tuple[int, int, str]]:
-    """The tables that differ, nodes first, then by the number of their type."""
+    """Return the tables that differ, nodes before edges, then by type id."""
     found = []
     for key in changed_keys(old, new):
         kind, _, name = key.partition(":")

@@ -1,7 +1,7 @@
-"""The closing version of a branch or tag: the last one, which nothing is ever published on.
+"""The closing version of a branch or tag: its last one, which nothing is ever published on.
 
-It stays for ever: a swap that was held back runs into it. Owns the attempts to publish it beside
-writers, and what is told when the store gave no answer.
+It is never removed, so a delayed swap fails on it. Owns the attempts to publish it beside other
+writers, and what is reported when the store did not answer.
 """
 
 from omnigraph import ids
@@ -19,7 +19,7 @@ _ATTEMPTS = 50
 
 
 def close(store: Store, line: Line, head: str | None = None) -> bool:
-    """Publish the closing version; True when somebody else had done it."""
+    """Publish the closing version; return True if another process had already done so."""
     nonce = ids.nonce()
     doubt = Doubt(f"the deletion of branch '{line.name}'")
     with doubt.told(), line.turn(), reported("none"):
@@ -37,11 +37,11 @@ def close(store: Store, line: Line, head: str | None = None) -> bool:
 
 
 def _swap_closed(line: Line, base: Opened, state: State, doubt: Doubt) -> bool:
-    """Swap, and look before saying anything; False means to look again, and to try again."""
+    """Swap, and verify before reporting; False means that the caller must look and try again."""
     try:
         closed = swap_state(line.store, base, state)
     except LostSwap:
-        doubt.add(base)  # perhaps to itself: a client tries again by itself
+        doubt.add(base)  # perhaps lost to itself: the client of the store retries on its own
         return False
     except UnsureSwap as unsure:
         return _ask(line, base, unsure, doubt)
@@ -53,9 +53,9 @@ def _swap_closed(line: Line, base: Opened, state: State, doubt: Doubt) -> bool:
 
 
 def _ask(line: Line, base: Opened, unsure: UnsureSwap, doubt: Doubt) -> bool:
-    """After a swap without an answer: an interrupt and a refusing disk are told if it is not there.
+    """After an unanswered swap: raise an interrupt or a disk error if the branch is not closed.
 
-    Whether it is there, and whose it is, is seen by the next round.
+    Whether it is closed, and by whom, is determined by the next attempt.
     """
     cause, refused = unsure.__cause__, refusal(line.store, unsure)
     if refused is None:

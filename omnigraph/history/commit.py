@@ -1,7 +1,7 @@
 """A graph commit: who changed which tables, on top of what.
 
-Owns the record and its JSON form. A commit carries what it changed, so that the state of any
-commit follows from the log alone, without old manifests and without the branch that made it.
+Owns the record and its JSON form. A commit carries what it changed, so the state at any commit
+follows from the log alone, without old manifests and without the branch that made it.
 """
 
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ from omnigraph.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """A table as a state names it.
+    """A table as recorded in a state.
 
-    `version` counts for people. Equality of content is decided by `content_id`, the commit that
-    last changed the table logically; `lance_version` is the exact detached version.
+    `version` is a counter for display. Equality of content is decided by `content_id`, the commit
+    that last changed the table logically; `lance_version` is the exact detached version.
     """
 
     key: str
@@ -30,7 +30,7 @@ class TableEntry:
     max_field_id: int = 0
 
     def to_json(self) -> list[Any]:
-        """The compact form in a commit; version numbers of Lance exceed 2^63, hence text."""
+        """Return the compact form; Lance versions exceed 2^63, so they are stored as text."""
         return [
             self.location,
             self.version,
@@ -43,7 +43,7 @@ class TableEntry:
 
     @classmethod
     def from_json(cls, key: str, facts: list[Any]) -> "TableEntry":
-        """The entry of a table from its compact form."""
+        """Parse the compact form of a table entry."""
         location, version, lance_version, content_id, rows, branch, max_field_id = facts
         number = int(lance_version)
         return cls(key, location, version, number, content_id, rows, branch, max_field_id)
@@ -54,7 +54,7 @@ TableMap = Mapping[str, TableEntry]
 
 @dataclass(frozen=True, slots=True)
 class SchemaRow:
-    """Which schema a state is read with."""
+    """The schema that a state is read with."""
 
     hash: str
     location: str
@@ -64,11 +64,11 @@ class SchemaRow:
 class Commit:
     """One publish. `tables` holds what changed; None marks a dropped table.
 
-    `streams` are the tokens of the batches that it brought, `note` is what the machinery found out
-    about the store, `details` how a merge was decided, `files` the checksums of the files it adds,
-    as `file_checksums` packs them, `graph` the handle that gave it out. Times
-    are microseconds since 1970: `created_at` was taken before the first effect and survives
-    retries; `published_at` belongs to the attempt that landed. They decide nothing.
+    `streams` are the tokens of the batches it loaded, `note` is what the engine learned about the
+    store, `details` how a merge was decided, `files` the checksums of the files it adds, as packed
+    by `file_checksums`, `graph` the handle that returned it. Times are microseconds since 1970:
+    `created_at` was taken before the first effect and survives retries; `published_at` belongs to
+    the attempt that succeeded. No decision depends on them.
     """
 
     id: str
@@ -98,7 +98,7 @@ class Commit:
 
     @property
     def parent(self) -> str | None:
-        """The first parent; None for the first commit."""
+        """The first parent; None for the first commit of the graph."""
         return self.parents[0] if self.parents else None
 
     @property
@@ -117,17 +117,17 @@ class Commit:
         return self.parents[1] if len(self.parents) > 1 else None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A commit goes to other processes without the handle that gave it out."""
+        """Pickle a commit without the handle that returned it."""
         return Commit, tuple(getattr(self, one.name) for one in fields(self) if one.compare)
 
     def changes(self, **filters: Any) -> Any:
-        """What it changed against its first parent; `types`, `kinds` and `ops` choose."""
+        """Return what it changed against its first parent; filter by `types`, `kinds`, `ops`."""
         if self.graph is None:
-            raise UsageError(reason=f"commit {self.id} was not given out by a graph")
+            raise UsageError(reason=f"commit {self.id} was not returned by a graph handle")
         return self.graph._changes_of(self.id, **filters)
 
     def to_json(self) -> dict[str, Any]:
-        """The metadata of the commit's row; absent facts are left out."""
+        """Return the metadata of the commit's row; absent members are omitted."""
         facts = {
             "parents": list(self.parents),
             "operation": self.operation,
@@ -152,7 +152,7 @@ class Commit:
     def from_json(
         cls, id: str, branch: str | None, manifest_version: int, facts: Mapping[str, Any]
     ) -> "Commit":
-        """The commit of a row; unknown members are skipped."""
+        """Parse the commit of a row; unknown members are ignored."""
         schema = facts.get("schema")
         entries = facts.get("tables", {})
         return cls(

@@ -1,7 +1,7 @@
-"""Confirmed plans as plain data, so that somebody else can publish them after their owner is gone.
+"""Confirmed plans as JSON, so that another process can publish them after their owner died.
 
-Owns the text form of a plan. It must hold everything that publishing uses: what it left out would
-be missing only when a recovery publishes.
+Owns the JSON form of a plan. It must hold everything that publishing uses: a missing member would
+go unnoticed until a recovery publishes the plan.
 """
 
 from collections.abc import Mapping
@@ -13,42 +13,42 @@ from omnigraph.storage.staged import staged_from_json, staged_to_json
 from .commit import Commit, SchemaRow, TableEntry
 from .plan import PublishPlan, WriteTxn, requirement_from_json
 
-PLAN = 1  # the version of this text form
+PLAN = 1  # version of this JSON form
 
 
 def plan_to_json(plan: PublishPlan) -> dict[str, Any]:
-    """What was staged, as plain data."""
+    """Return everything that was staged, as JSON."""
     return {
         "plan_version": PLAN,
         "operation": plan.operation,
-        "writes": {key: staged_to_json(one) for key, one in plan.writes.items()},
-        "requirements": [one.to_json() for one in plan.requirements],
+        "writes": {key: staged_to_json(staged) for key, staged in plan.writes.items()},
+        "requirements": [requirement.to_json() for requirement in plan.requirements],
         "maintenance": plan.maintenance,
-        "registered": {key: one.to_json() for key, one in plan.registered.items()},
+        "registered": {key: entry.to_json() for key, entry in plan.registered.items()},
         "dropped": sorted(plan.dropped),
-        "adopted": {key: one.to_json() for key, one in plan.adopted.items()},
+        "adopted": {key: entry.to_json() for key, entry in plan.adopted.items()},
         "schema": [plan.schema.hash, plan.schema.location] if plan.schema else None,
-        "foreign": [_commit_to_json(one) for one in plan.foreign],
+        "foreign": [_commit_to_json(commit) for commit in plan.foreign],
         "merged": plan.merged,
         "streams": dict(plan.streams),
         "details": dict(plan.details),
-        "files": {name: one.to_json() for name, one in plan.files.items()},
+        "files": {name: checksum.to_json() for name, checksum in plan.files.items()},
     }
 
 
 def plan_from_json(facts: Mapping[str, Any], txn: WriteTxn) -> PublishPlan:
-    """A plan from plain data; its files are protected by their intent, whatever the epoch."""
+    """Parse a plan; its files are protected by their intent, whatever the epoch."""
     schema = facts["schema"]
     return PublishPlan(
         facts["operation"],
-        {key: staged_from_json(one, txn.table(key)) for key, one in facts["writes"].items()},
-        tuple(requirement_from_json(one) for one in facts["requirements"]),
+        {key: staged_from_json(staged, txn.table(key)) for key, staged in facts["writes"].items()},
+        tuple(requirement_from_json(condition) for condition in facts["requirements"]),
         maintenance=facts["maintenance"],
         registered=_entries(facts["registered"]),
         dropped=frozenset(facts["dropped"]),
         adopted=_entries(facts["adopted"]),
         schema=SchemaRow(*schema) if schema else None,
-        foreign=tuple(_commit_from_json(one) for one in facts["foreign"]),
+        foreign=tuple(_commit_from_json(packed) for packed in facts["foreign"]),
         merged=facts["merged"],
         streams=facts["streams"],
         details=facts.get("details", {}),
@@ -58,7 +58,7 @@ def plan_from_json(facts: Mapping[str, Any], txn: WriteTxn) -> PublishPlan:
 
 
 def plan_version(facts: Mapping[str, Any]) -> int:
-    """The version of the text form of a plan; the first releases wrote none."""
+    """Return the version of the JSON form of a plan; the first releases wrote none."""
     version = facts.get("plan_version", 1)
     if not isinstance(version, int):
         raise TypeError(f"plan_version is {version!r}")

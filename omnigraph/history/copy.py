@@ -1,8 +1,8 @@
 """A copy of a whole graph: every branch and tag with its history, while others write.
 
-Each branch is copied as it was at one moment. States are read first and their files listed after
-that; then the copy is proved to hold all that they name. What makes it readable, the manifest of
-main, is last.
+Each branch is copied as it was at one moment. Manifests are read first and data files listed after
+that; then the copy is verified to hold everything that the manifests refer to. The manifest of
+main, which makes the copy readable, is written last.
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -34,8 +34,8 @@ from .proof import what_lacks
 if TYPE_CHECKING:
     from omnigraph.storage.checksums import FileChecksum
 
-# Immutable objects that states name. Intents, leases and claims belong to running processes; only
-# operations that were set aside, which wait for a decision, come along.
+# Immutable objects that states refer to. Intents, leases and claims belong to running processes;
+# of those, only operations that were set aside and wait for a decision are copied.
 _DATA = ("nodes", "edges", layout.SCHEMAS, layout.COMMITS, layout.CHECKSUMS, layout.AUDIT)
 _ATTEMPTS = 10
 
@@ -44,7 +44,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What a copy holds."""
+    """The contents of a copy."""
 
     branches: tuple[str, ...]
     objects: int
@@ -53,7 +53,7 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class _Captured:
-    """One branch at one moment, and the object that names it; main has none."""
+    """One branch or tag at one moment, with the object that names it; main has none."""
 
     name: str
     opened: Opened
@@ -71,11 +71,11 @@ def copy_graph(
 ) -> Copied:
     """Copy the graph at `source` to `target`, which must be empty.
 
-    Every file that has a checksum is compared with it on the way, unless `verify` is false: raises
-    `DamagedError` for the first that differs, and the copy cannot be opened.
+    Every file that has a checksum is verified in transit unless `verify` is false. The first that
+    differs raises `DamagedError`, and the copy cannot be opened.
 
-    A copy that was cut off cannot be opened. Files that vanish under way, because cleanup took
-    them, make the copy begin again with newer states; what was carried already stays.
+    An interrupted copy cannot be opened. If files vanish because a cleanup removed them, the copy
+    starts again from newer states and keeps the files that were already transferred.
     """
     read_manifest(source)
     _check_target(source, target)
@@ -95,23 +95,23 @@ def copy_graph(
             names = tuple(sorted(one.name for one in branches if not one.tag))
             return Copied(names, len(carrying.sizes), sum(carrying.sizes.values()))
     raise ConcurrentCommit(
-        f"files of {source.root.uri} kept vanishing; the copy cannot be opened",
-        hint="remove the copy, and try again when no cleanup runs",
+        f"files of {source.root.uri} kept vanishing; the copy is incomplete and cannot be opened",
+        hint="remove the copy, and retry when no cleanup is running",
     )
 
 
 def _check_target(source: Store, target: Store) -> None:
     mine, other = (f"{one.root.identity}/" for one in (source, target))
     if mine.startswith(other) or other.startswith(mine):
-        raise InputError("a graph cannot be copied into itself", reason="overlapping places")
+        raise InputError("a graph cannot be copied into itself", reason="overlapping locations")
     if any(True for _ in target.objects.backend.list("")):
         raise AlreadyExists(
-            f"{target.root.uri} is not empty", hint="choose another place, or empty this one first"
+            f"{target.root.uri} is not empty", hint="choose another location, or empty this one"
         )
 
 
 def _capture(source: Store) -> list[_Captured]:
-    """Every tag and live branch as it is now; main is the last."""
+    """Capture every tag and live branch as it is now; main comes last."""
     found: list[_Captured] = []
     for place in (layout.TAGS, layout.REFS):
         for name, number in refs.list_numbers(source, place).items():
@@ -126,7 +126,7 @@ def _named(source: Store, name: str, number: int, place: str) -> list[_Captured]
         return []
     try:
         opened = read_manifest(source, ref.ulid)
-    except GraphNotInitialized:  # deleted, and cleaned up, since it was listed
+    except GraphNotInitialized:  # deleted and cleaned up after it was listed
         return []
     if opened.state.head.closed:
         return []
@@ -139,12 +139,12 @@ def _damaged(source: Store, names: Sequence[str]) -> StorageError:
         f"files of {source.root.uri} are missing, {names[0]} among them; the copy cannot be opened",
         kind="not_found",
         effect="none",
-        hint="restore the source from another copy; remove what was copied",
+        hint="restore the source from another copy; remove the incomplete copy",
     )
 
 
 class _Carrying:
-    """One copy under way: what was carried, with its size."""
+    """One copy in progress: the files transferred so far, with their sizes."""
 
     def __init__(self, source: Store, target: Store, progress: Progress) -> None:
         self.source, self.target, self.progress = source, target, progress
@@ -154,13 +154,13 @@ class _Carrying:
         self._lost: object = None
 
     def forget_names(self, kept: Set[str | None]) -> None:
-        """Remove names that an earlier attempt carried, of branches that are not there any more."""
+        """Remove refs that an earlier attempt copied, of branches that no longer exist."""
         for name in [one for one in self.sizes if one.startswith("_refs/")]:
             if name not in kept:
                 self._drop(name)
 
     def learn_checksums(self, branches: Sequence[_Captured]) -> bool:
-        """Read the checksums that logs record; False when a piece of one vanished meanwhile."""
+        """Read the checksums that logs record; False if part of a log vanished meanwhile."""
         try:
             recorded = collect_checksums(self.source, (one.opened.state for one in branches))
         except HistoryReclaimed:
@@ -169,21 +169,21 @@ class _Carrying:
         return True
 
     def data(self) -> bool:
-        """Carry everything that states name; False when something vanished."""
+        """Copy all data files that states can refer to; False if a file vanished meanwhile."""
         listed = [one for prefix in _DATA for one in self.source.objects.list(prefix)]
         listed += set_aside_names(self.source)
-        # A size that changed: the file was still being written when it was carried.
+        # If the size changed, the file was still being written when it was copied.
         wanted = {one.name: one.size for one in listed if self.sizes.get(one.name) != one.size}
         self._total += sum(wanted.values())
         return self._carry(wanted)
 
     def proved(self, branches: Sequence[_Captured]) -> bool:
-        """Whether all that the states name was carried; what is left of the past goes.
+        """Return whether all that the states refer to was copied; remove remains of past versions.
 
-        What a head lacks was taken since it was read, and a newer head lacks it no more. When it
-        is the same head that lacks the same, the source itself has lost it.
+        A file missing from a head was removed after the head was read, and a newer head does not
+        need it. If the same head still lacks the same file, the source itself has lost it.
         """
-        still = {one.name for kind in ("nodes", "edges") for one in self.source.objects.list(kind)}
+        still = {f.name for kind in ("nodes", "edges") for f in self.source.objects.list(kind)}
         lacking = what_lacks(self.target, (one.opened.state for one in branches), self.sizes, still)
         for version in lacking.past:
             for name in version_names(*version) & self.sizes.keys():
@@ -195,7 +195,7 @@ class _Carrying:
         return not lost
 
     def states(self, branches: Iterable[_Captured]) -> bool:
-        """Carry the states, each before the name that leads to it, main's at last."""
+        """Copy the manifests, each before the ref that leads to it, and main's last."""
         for one in branches:
             for name in (*files_of(one.opened.cell), *((one.ref,) if one.ref else ())):
                 if not self._carry({name: 0}):

@@ -1,8 +1,8 @@
-"""Cursors and page tokens: where a reader of changes stands, as text that it keeps.
+"""Cursors and page tokens: the position of a change-feed reader, as text that the reader keeps.
 
-Owns their form and everything that a token is bound to. Nothing is stored here or elsewhere: a
-token carries all there is to know, and one that was altered, or made for something else, is
-refused. A page token is never taken for a cursor.
+Owns their form and everything that a token is bound to. Nothing is stored on either side: a token
+is self-contained, and one that was altered, or made for something else, is rejected. A page token
+is never accepted as a cursor.
 """
 
 import json
@@ -18,7 +18,7 @@ from omnigraph.errors import ChangeCursorRejected
 Kind = Literal["commit-page", "feed-cursor", "feed-page"]
 VERSION = 1
 LONGEST = 4_096  # characters of a token
-_EXACT = 256  # bytes of an entity id that are carried as they are
+_EXACT = 256  # longest entity id, in bytes, that a token carries in full
 _PREFIX = 64
 _SUM = 32
 _WORDS = {
@@ -30,16 +30,16 @@ _REASONS = {
     "graph": "it was made for another graph",
     "genesis": "it was made for another graph",
     "branch": "it was made for another branch",
-    "incarnation": "the branch was deleted and made again since, or another one has its name",
+    "incarnation": "the branch was deleted and created again, or another branch has its name",
     "filter": "it was made with another filter",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What a token holds for: a graph, its first commit, a branch as it was created, a filter.
+    """What a token is valid for: a graph, its first commit, one incarnation of a branch, a filter.
 
-    The page token of one commit knows no branch.
+    The page token of a single commit has no branch.
     """
 
     graph: str
@@ -50,7 +50,7 @@ class Binding:
 
 
 def branch_scope(name: str) -> str:
-    """A branch as tokens name it.
+    """Return the hash of a branch name, as tokens carry it.
 
     >>> branch_scope("main")[:8]
     '6461b20c'
@@ -59,12 +59,12 @@ def branch_scope(name: str) -> str:
 
 
 def digest_of(facts: Mapping[str, Any]) -> str:
-    """The hash of plain facts, short enough for a token."""
+    """Return the hash of JSON-compatible facts, short enough for a token."""
     return sha256(_plain(facts)).hexdigest()[:32]
 
 
 def encode(kind: Kind, binding: Binding, **place: Any) -> str:
-    """A token: base64url of JSON and its hash, without padding.
+    """Return a token: base64url of JSON and its hash, without padding.
 
     >>> bound = Binding("g", "c", "f")
     >>> decode(encode("feed-cursor", bound, commit="x"), "feed-cursor", bound)
@@ -75,7 +75,7 @@ def encode(kind: Kind, binding: Binding, **place: Any) -> str:
 
 
 def decode(text: str, kind: Kind, binding: Binding) -> dict[str, Any]:
-    """The place that a token names; one that does not belong here is `ChangeCursorRejected`."""
+    """Return the position in a token; raise `ChangeCursorRejected` if it is not valid here."""
     facts = _facts_in(text)
     if facts.get("v") != VERSION:
         raise ChangeCursorRejected(reason="it was made by another version of the program")
@@ -84,7 +84,7 @@ def decode(text: str, kind: Kind, binding: Binding) -> dict[str, Any]:
         raise ChangeCursorRejected(reason=f"it is {found}, not {_WORDS[kind]}")
     known = {one: facts.get(one) for one in _REASONS}
     if known["incarnation"] == binding.incarnation:
-        known["branch"] = binding.branch or None  # whatever it was called when the token was made
+        known["branch"] = binding.branch or None  # the name may have changed since: same branch
     for name, expected in _facts(binding).items():
         if known[name] != expected:
             raise ChangeCursorRejected(reason=_REASONS[name])
@@ -93,13 +93,13 @@ def decode(text: str, kind: Kind, binding: Binding) -> dict[str, Any]:
 
 
 def peek(text: str) -> dict[str, Any]:
-    """The place that a token names, whatever it was made for."""
+    """Return the position in a token, whatever it was made for."""
     place: dict[str, Any] = _facts_in(text)["at"]
     return place
 
 
 def entity_place(entity_id: str) -> dict[str, str]:
-    """An entity id as tokens carry it: a long one is shortened, and known by its hash.
+    """Return an entity id as tokens carry it: a long one as a prefix and a hash.
 
     >>> entity_place("ann"), sorted(entity_place("x" * 300))
     ({'id': 'ann'}, ['digest', 'prefix'])
@@ -112,7 +112,7 @@ def entity_place(entity_id: str) -> dict[str, str]:
 
 
 def names_entity(place: Mapping[str, str], entity_id: str) -> bool:
-    """Whether an id is the one that a token carries."""
+    """Return whether an entity id is the one that a token carries."""
     return entity_place(entity_id).items() <= place.items()
 
 
@@ -128,7 +128,7 @@ def _facts(binding: Binding) -> dict[str, str]:
 
 
 def _facts_in(text: str) -> dict[str, Any]:
-    """The JSON of a token, if every character is as it was written."""
+    """Parse the JSON of a token, and verify that not a single character was changed."""
     if not isinstance(text, str) or not text or len(text) > LONGEST:
         raise ChangeCursorRejected(reason=f"expected a text of 1 to {LONGEST} characters")
     try:
@@ -139,8 +139,8 @@ def _facts_in(text: str) -> dict[str, Any]:
         if isinstance(facts, dict) and isinstance(facts.get("at"), dict) and _plain(facts) == body:
             return facts
     except (Base64Error, RecursionError, ValueError):
-        pass  # told below, as everything else that nobody here has written
-    raise ChangeCursorRejected(reason="it is cut off or altered")
+        pass  # rejected below, like any other text that is not a token
+    raise ChangeCursorRejected(reason="it is truncated or altered")
 
 
 def _plain(facts: Mapping[str, Any]) -> bytes:

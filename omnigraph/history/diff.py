@@ -1,7 +1,7 @@
 """What changed between two snapshots, entity by entity, reading only where their tables differ.
 
-Tables of the same content id are never opened. Rows are matched by entity id, whatever their row
-ids are: those of two branches mean different things. Values are the same when their bytes are.
+Tables with equal content ids are never opened. Rows are matched by entity id, never by row id: row
+ids of two branches are unrelated. Values are equal if their bytes are.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,14 +28,13 @@ from .snapshot import Snapshot
 from .stretches import Stretch, stretches
 
 _Ids = npt.NDArray[np.uint64]
-Pair = tuple[Table | None, Table | None]
-_MANY = 4_096  # rows to read, above which it is looked whether maintenance only moved them
+_MANY = 4_096  # above this many rows, check first whether maintenance only moved them
 
 
 def changed_keys(old: Snapshot, new: Snapshot) -> list[str]:
-    """The tables whose content differs, in order; nothing is read.
+    """Return the sorted keys of tables whose content differs; reads no table.
 
-    A table that only changed its name is called by the new one.
+    A table that was only renamed appears under its new key.
     """
     keys = {*old.tables, *new.tables} - {former_key(old, new, key) for key in new.tables}
     return sorted(key for key in {*keys, *new.tables} if _content(old, new, key))
@@ -47,7 +46,7 @@ def _content(old: Snapshot, new: Snapshot, key: str) -> bool:
 
 
 def former_key(old: Snapshot, new: Snapshot, key: str) -> str:
-    """What a table of the new snapshot was called in the old one: its place is the same."""
+    """Return the old key of a table of the new snapshot: a renamed table keeps its location."""
     now = new.tables.get(key)
     if now is None or key in old.tables:
         return key
@@ -57,7 +56,7 @@ def former_key(old: Snapshot, new: Snapshot, key: str) -> str:
 def diff_snapshots(
     old: Snapshot, new: Snapshot, keys: Iterable[str] | None = None
 ) -> Iterator[TableChanges]:
-    """The changes of every table that differs, or of some, one table after the other."""
+    """Yield the changes of every table that differs, or of the given ones, table by table."""
     for key in changed_keys(old, new) if keys is None else keys:
         found = diff_table(old, new, key)
         if not found.empty:
@@ -72,11 +71,11 @@ def diff_table(
     whole: bool = False,
     fit: Mapping[str, pa.Scalar] | None = None,
 ) -> TableChanges:
-    """The changes of one table.
+    """Return the changes of one table.
 
-    `whole` compares all rows by id, as a check on the quick way. A type with other properties is a
-    `ChangeSchemaBoundary`; with `fit` the old rows are given the new columns instead, with these
-    values where they had none.
+    `compare_all_rows` compares every row by id, as a check on the shortcut. A type with different
+    properties raises `ChangeSchemaBoundary`; with `column_defaults` the old rows get the new
+    columns instead, filled with these values where the rows had none.
     """
     with told_when_gone(old), told_when_gone(new):
         return _diff_table(old, new, key, whole=whole, fit=fit)
@@ -106,7 +105,7 @@ def _diff_table(
 def _in_stretches(
     old: Snapshot, new: Snapshot, key: str, tables: tuple[Table, Table]
 ) -> TableChanges | None:
-    """The changes of a table on both sides of its maintenance; None where that saves nothing."""
+    """Diff a table before and after its maintenance only; None if that reads no fewer rows."""
     was, now = tables
     if was.location != now.location or was.schema.names != now.schema.names:
         return None
@@ -116,12 +115,12 @@ def _in_stretches(
         return None
     try:
         return _composed(new.store, key, found, now, left)
-    except (FileNotFoundError, StorageError):  # a cleanup took a version in between
+    except (FileNotFoundError, StorageError):  # a cleanup removed a version in between
         return None
 
 
 def rows_between(old: Snapshot, new: Snapshot, key: str) -> int:
-    """How many rows a comparison of a table that both have looks at, at most; none is read."""
+    """Return an upper bound of the rows to compare in a table of both snapshots; reads no row."""
     was, now = old.table(key), new.table(key)
     if was.location != now.location:
         return int(was.dataset.count_rows() + now.dataset.count_rows())
@@ -131,16 +130,16 @@ def rows_between(old: Snapshot, new: Snapshot, key: str) -> int:
         return left
     try:
         return min(left, sum(compare(*_opened(new.store, pair)).rows for pair in found))
-    except (FileNotFoundError, StorageError):  # a cleanup took a version in between
+    except (FileNotFoundError, StorageError):  # a cleanup removed a version in between
         return left
 
 
 def _composed(
     store: Store, key: str, found: Iterable[Stretch], now: Table, most: int
 ) -> TableChanges | None:
-    """The changes of some stretches, one after the other, if fewer rows than `most` are read."""
-    pairs = [_opened(store, pair) for pair in found]
-    alike = all(one.schema.equals(now.schema) for pair in pairs for one in pair)
+    """Combine the changes along a version path; None unless it reads fewer rows than the limit."""
+    pairs = [_opened(store, segment) for segment in found]
+    alike = all(table.schema.equals(now.schema) for pair in pairs for table in pair)
     if not alike or sum(compare(*pair).rows for pair in pairs) >= most:
         return None
     parts = no_changes(key, now)
@@ -154,7 +153,7 @@ def _opened(store: Store, pair: Stretch) -> list[Table]:
 
 
 def _followed(first: TableChanges, then: TableChanges) -> TableChanges:
-    """Changes, and others on top of them, as one."""
+    """Combine two successive sets of changes into one."""
     before = [first.before, first.deleted, *_others((then.before, then.deleted), first.ids)]
     after = [then.inserted, then.after, *_others((first.inserted, first.after), then.ids)]
     shape = first.inserted.schema
@@ -174,7 +173,7 @@ def diff_tables(
     whole: bool = False,
     filled: Mapping[str, pa.Scalar] | None = None,
 ) -> TableChanges:
-    """The changes from one version of a table to another, or from or to nothing."""
+    """Return the changes from one version of a table to another; None is a missing table."""
     shape = row_schema((new or old).schema)  # type: ignore[union-attr]
     if old is None or new is None:
         before = shape.empty_table() if old is None else read(old, old.schema.names)
@@ -190,13 +189,13 @@ def diff_tables(
 
 
 def no_changes(key: str, table: Table) -> TableChanges:
-    """A table that did not change."""
+    """Return the changes of a table that did not change."""
     nothing = row_schema(table.schema).empty_table()
     return TableChanges(key, nothing, nothing, nothing, nothing)
 
 
 def _by_id(old: Table, new: Table, *, alike: bool) -> tuple[_Ids, _Ids]:
-    """All rows of both, joined by entity id."""
+    """Match all rows of both tables by entity id; return the row ids of those that differ."""
     was, now = (read(one, ["id"], places=True) for one in (old, new))
     first, second = was[ROW_ID].to_numpy(), now[ROW_ID].to_numpy()
     place = pc.index_in(was["id"].combine_chunks(), value_set=now["id"].combine_chunks())
@@ -209,7 +208,7 @@ def _by_id(old: Table, new: Table, *, alike: bool) -> tuple[_Ids, _Ids]:
 
 
 def matched(key: str, before: pa.Table, after: pa.Table, shape: pa.Schema) -> TableChanges:
-    """Rows of both states joined by entity id; a row that is the same in both is no change."""
+    """Match rows of two states by entity id; a row that is equal in both is not a change."""
     before, after = before.cast(shape).sort_by("id"), after.cast(shape).sort_by("id")
     first, second = before["id"].combine_chunks(), after["id"].combine_chunks()
     gone = pc.invert(pc.is_in(first, value_set=second))
@@ -222,7 +221,7 @@ def matched(key: str, before: pa.Table, after: pa.Table, shape: pa.Schema) -> Ta
 
 
 def snapshot_of(near: Snapshot, log: Log, commit_id: str) -> Snapshot:
-    """What any commit of a log shows."""
+    """Return the snapshot of any commit in a log."""
     if commit_id == near.commit_id:
         return near
     tables, schema = log.state_of(commit_id)
@@ -232,7 +231,7 @@ def snapshot_of(near: Snapshot, log: Log, commit_id: str) -> Snapshot:
 
 
 def _agree(old: Table, new: Table) -> bool:
-    """Whether two tables have the same properties, by identity and type; names may differ."""
+    """Return whether two tables have equal properties, by identity and type; names may differ."""
     return _properties(old.schema) == _properties(new.schema)
 
 
@@ -251,19 +250,19 @@ def fitted(
     new: pa.Schema,
     filled: Mapping[str, pa.Scalar] | None = None,
 ) -> pa.Table:
-    """Rows under the columns of another schema, by identity.
+    """Return rows with the columns of another schema, matched by property identity.
 
-    What was not there is as `filled` says, else null.
+    A column that did not exist gets its value from `column_defaults`, else null.
     """
     if old.names == new.names:
         return rows
-    known = {_identity(one): one for one in old}
+    known = {_identity(field): field for field in old}
     columns = {}
     for one, plain in zip(new, row_schema(new), strict=True):
         was = known.get(_identity(one))
         if was is not None and was.type == one.type:
             columns[one.name] = rows[was.name]
-        elif was is not None:  # a number that was widened
+        elif was is not None:  # a numeric type that was widened
             columns[one.name] = rows[was.name].cast(plain.type)
         elif filled is not None and one.name in filled:
             columns[one.name] = pa.repeat(filled[one.name], rows.num_rows)

@@ -1,7 +1,7 @@
-"""Swaps without an answer: they may still be on their way to the store.
+"""Unresolved swaps: the store did not answer, so a swap may still be applied.
 
-Owns the memory of such swaps of one operation. Until a newer version was seen without them, which
-takes their number for ever, nobody may say that nothing happened.
+Tracks such swaps of one operation. "Nothing happened" must not be reported until a newer version
+without them was read, because that version occupies their version number for good.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from .manifest import Opened
 
 
 class Doubt:
-    """What is not known about one operation; `what` names it, as in "commit X"."""
+    """The unresolved swaps of one operation; `operation_label` names it, such as "commit X"."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -23,25 +23,25 @@ class Doubt:
 
     @property
     def open(self) -> bool:
-        """Whether a swap may still land."""
+        """Whether a swap may still be applied."""
         return self._base is not None
 
     def add(self, base: Opened) -> None:
-        """A swap on this base got no answer, or one that may be about itself."""
+        """Note a swap on this base that got no answer, or a conflict that may be with itself."""
         self._base = max(base.version, self._base or 0)
 
     def seen(self, newest: Opened) -> None:
-        """A state was read that does not have it; a newer one than its base ends the doubt."""
+        """Note a state that lacks the swap; one newer than its base proves it was not applied."""
         if self._base is not None and newest.version > self._base:
             self._base = None
 
     def end(self) -> None:
-        """It is known what happened."""
+        """Clear the record: the outcome is known."""
         self._base = None
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Let nothing that fails in the block claim to know that nothing happened."""
+        """Ensure that no error raised in the block claims that nothing happened."""
         try:
             yield
         except StorageError as error:
@@ -52,17 +52,17 @@ class Doubt:
             raise
         except BaseException as error:
             if self.open:
-                error.add_note(f"{self.what} may still be written: the store was not done with it")
+                error.add_note(f"{self.what} may still be written: the store did not answer")
             raise
 
     def check(self, cause: OmnigraphError | None = None) -> None:
-        """Raise that the outcome is not known, if so."""
+        """Raise an error with an unknown outcome if a swap is unresolved."""
         if self.open:
-            message = f"the store gave no answer: {self.what} may still be written"
+            message = f"the store did not answer: {self.what} may still be written"
             raise StorageError(message, kind="transient", effect="unknown") from cause
 
 
 def refusal(store: Store, unsure: UnsureSwap) -> OSError | None:
-    """The error of a disk that refused: nothing of it is on its way."""
+    """Return the error of a local disk that refused the swap: nothing is still in flight."""
     cause = unsure.__cause__
     return cause if store.root.local and isinstance(cause, OSError) else None

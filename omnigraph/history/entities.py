@@ -1,7 +1,7 @@
-"""Changed entities: what was, what is, and what of it differs.
+"""Changed entities: their old and new values, and which properties differ.
 
-Owns the form in which changes are handed on, as aligned Arrow tables and as records. How they are
-found is not known here.
+Owns the form in which changes are passed on, as aligned Arrow tables and as records. It does not
+know how changes are found.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,14 +17,14 @@ from omnigraph.storage.equality import same_values
 Op = Literal["insert", "update", "delete"]
 OPS: tuple[Op, ...] = ("insert", "update", "delete")
 _ENDS = ("src", "dst")
-_PIECE = 4_096  # rows that are turned into records together
+_PIECE = 4_096  # rows converted to records at a time
 
 
 @dataclass(frozen=True, slots=True)
 class EntityChange:
-    """One entity in two states. `before` and `after` are its properties, None where it is absent.
+    """One changed entity. `before` and `after` are its properties, None where it does not exist.
 
-    `changed` are the names of what differs in an update; `src` and `dst` may be among them.
+    `changed` names the properties that an update changed; it may include `src` and `dst`.
     """
 
     kind: str
@@ -39,13 +39,13 @@ class EntityChange:
 
     @property
     def endpoints(self) -> dict[str, str] | None:
-        """The ends of an edge: as they are, or as they were when it is gone."""
+        """The endpoints of an edge: the current ones, or the last ones if it was deleted."""
         return self.endpoints_after or self.endpoints_before
 
 
 @dataclass(frozen=True)
 class TableChanges:
-    """The changes of one type, each table sorted by id; `before` and `after` are aligned."""
+    """The changes of one type, each table sorted by id; both `updated` tables are aligned."""
 
     key: str
     inserted: pa.Table
@@ -55,7 +55,7 @@ class TableChanges:
 
     @property
     def total(self) -> int:
-        """How many entities changed."""
+        """The number of changed entities."""
         return int(self.inserted.num_rows + self.after.num_rows + self.deleted.num_rows)
 
     @property
@@ -65,18 +65,18 @@ class TableChanges:
 
     @property
     def ids(self) -> pa.Array:
-        """The ids of all entities that changed."""
+        """The ids of all changed entities."""
         parts = (self.inserted["id"], self.after["id"], self.deleted["id"])
         return pa.concat_arrays([part.combine_chunks() for part in parts])
 
     @cached_property
     def counts(self) -> dict[Op, int]:
-        """How many entities changed in which way."""
+        """The number of changed entities by operation."""
         tables = (self.inserted, self.after, self.deleted)
         return {op: one.num_rows for op, one in zip(OPS, tables, strict=True)}
 
     def only(self, ops: Sequence[str]) -> "TableChanges":
-        """Without the changes of other kinds."""
+        """Return only the changes of the given operations."""
         kept = {op: slice(None) if op in ops else slice(0) for op in OPS}
         update = kept["update"]
         return TableChanges(
@@ -88,7 +88,7 @@ class TableChanges:
         )
 
     def records(self) -> Iterator[EntityChange]:
-        """The changes one by one, by id; a few thousand rows become records at a time."""
+        """Yield the changes one by one, by id; converts a few thousand rows at a time."""
         found = (self._inserts(), self._updates(), self._deletes())
         yield from _merged([iter(one) for one in found])
 
@@ -108,7 +108,7 @@ class TableChanges:
 
 
 def changed_columns(before: pa.Table, after: pa.Table) -> list[tuple[str, ...]]:
-    """Of each pair of aligned rows, the names of the columns that differ."""
+    """Return, for each pair of aligned rows, the names of the columns that differ."""
     found: list[list[str]] = [[] for _ in range(before.num_rows)]
     for name in before.column_names:
         for at in np.flatnonzero(~same_values(before[name], after[name])):
@@ -117,7 +117,7 @@ def changed_columns(before: pa.Table, after: pa.Table) -> list[tuple[str, ...]]:
 
 
 def _merged(parts: list[Iterator[EntityChange]]) -> Iterator[EntityChange]:
-    """Sorted parts as one sorted sequence; the order is that of UTF-8, as Arrow sorts."""
+    """Merge sorted sequences into one; ids are ordered by their UTF-8 bytes, as Arrow sorts."""
     from heapq import merge
 
     ranks = {op: at for at, op in enumerate(OPS)}

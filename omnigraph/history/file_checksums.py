@@ -1,8 +1,8 @@
 """The checksums of files that commits record: packed into a commit row, and collected from logs.
 
-A commit names the files that it added to each table. A bulk load names them in an object of its
-own, so that the state, which is rewritten by every publish, stays small. Files that were written
-before checksums were recorded have none.
+A commit records the files that it added to each table. A bulk load records them in an object of
+its own to keep the state small, because every publish rewrites the state. Files that were written
+before checksums were introduced have none.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -18,19 +18,19 @@ from .commit import Commit, TableEntry
 from .log import Log
 from .state import State
 
-INLINE = 32  # files of one commit; the checksums of more are sealed in an object
+INLINE = 32  # files per commit; the checksums of more are sealed in an object
 _SEALED = "sealed"
-_VERSION = "v"  # the file of the table version itself, which the entry of the table names
+_VERSION = "v"  # the file of the table version itself, which the table entry identifies
 _DATA, _SUFFIX = "data/", ".lance"
 
 Tables = Mapping[str, TableEntry | None]
 
 
 def record_checksums(store: Store, tables: Tables, files: FileChecksums) -> Mapping[str, Any]:
-    """The form in which a commit row carries the checksums of the files that it adds.
+    """Return the form in which a commit row carries the checksums of the files that it adds.
 
-    Writes an object when there are many. It is written before the commit that names it, so a crash
-    in between leaves an object that nothing names.
+    Many files are written to an object instead, before the commit that refers to it: a crash in
+    between leaves an unreferenced object.
     """
     packed = pack_checksums(tables, files)
     if len(files) <= INLINE:
@@ -41,7 +41,7 @@ def record_checksums(store: Store, tables: Tables, files: FileChecksums) -> Mapp
 
 
 def pack_checksums(tables: Tables, files: FileChecksums) -> dict[str, Any]:
-    """Checksums by table and by the short names of files."""
+    """Return checksums by table and by shortened file name."""
     packed: dict[str, Any] = {}
     for key, entry in tables.items():
         prefix = f"{entry.location}/" if entry is not None else None
@@ -52,7 +52,7 @@ def pack_checksums(tables: Tables, files: FileChecksums) -> dict[str, Any]:
 
 
 def find_checksums(store: Store, state: State, names: Set[str]) -> dict[str, FileChecksum]:
-    """The checksums of some files, from the newest commits on back, until all are there.
+    """Return the checksums of some files, from the newest commits backwards, until all are found.
 
     A file without one was written before checksums were recorded.
     """
@@ -66,7 +66,7 @@ def find_checksums(store: Store, state: State, names: Set[str]) -> dict[str, Fil
 
 
 def collect_checksums(store: Store, states: Iterable[State]) -> dict[str, FileChecksum]:
-    """All checksums that the logs of some states record."""
+    """Return all checksums that the logs of some states record."""
     checksums: dict[str, FileChecksum] = {}
     seen: set[str] = set()
     for state in states:
@@ -78,7 +78,7 @@ def collect_checksums(store: Store, states: Iterable[State]) -> dict[str, FileCh
 
 
 def read_checksums(store: Store, commit: Commit) -> dict[str, FileChecksum]:
-    """The checksums that one commit records."""
+    """Return the checksums that one commit records."""
     packed = commit.files
     if _SEALED in packed:
         packed = _read_sealed(store, packed[_SEALED])
@@ -91,7 +91,7 @@ def read_checksums(store: Store, commit: Commit) -> dict[str, FileChecksum]:
 
 
 def _read_sealed(store: Store, name: str) -> Mapping[str, Any]:
-    """The content of a sealed object, which never changes."""
+    """Return the content of a sealed object, which never changes."""
     known: Mapping[str, Any] | None = store.memory.get(name)
     if known is not None:
         return known
@@ -109,7 +109,7 @@ def _read_sealed(store: Store, name: str) -> Mapping[str, Any]:
 
 
 def _shorten(entry: TableEntry, name: str) -> str:
-    """The name of a file as a commit row holds it.
+    """Return the name of a file as a commit row holds it.
 
     >>> entry = TableEntry("node:A", "nodes/a", 1, 7, "c", 0)
     >>> [_shorten(entry, f"nodes/a/{name}") for name in ("_versions/d7.manifest", "data/01.lance")]
@@ -123,7 +123,7 @@ def _shorten(entry: TableEntry, name: str) -> str:
 
 
 def _lengthen(entry: TableEntry, short: str) -> str:
-    """The root-relative name of a file from its short form.
+    """Return the root-relative name of a file from its short form.
 
     >>> entry = TableEntry("node:A", "nodes/a", 1, 7, "c", 0)
     >>> _lengthen(entry, "01"), _lengthen(entry, "_deletions/0-1-2.arrow")

@@ -1,7 +1,7 @@
-"""What a reader is told when the files of what it reads are gone.
+"""Missing files of a snapshot: the error that a reader gets.
 
-A cleanup may take a state of the past while somebody reads it. Lance then fails in words of its
-own; here it is looked up what is still there, and whether a cleanup may have taken the rest. It
+A cleanup may remove a past state while it is being read, and Lance then fails with an error of its
+own. This module finds out which files are missing and whether a cleanup may have removed them. It
 never hides another failure.
 """
 
@@ -24,7 +24,7 @@ Given = TypeVar("Given")
 
 @contextmanager
 def told_when_gone(shown: Snapshot) -> Iterator[None]:
-    """Let a read that failed because a cleanup took its files end in `HistoryReclaimed`."""
+    """Raise `HistoryReclaimed` if a read in the block failed because a cleanup took its files."""
     try:
         with unpanicked():
             yield
@@ -40,15 +40,15 @@ def told_when_gone(shown: Snapshot) -> Iterator[None]:
 
 
 def batches_until_gone(shown: Snapshot, batches: Iterable[Given]) -> Iterator[Given]:
-    """The same for what is read piece by piece."""
+    """Do the same for data that is read batch by batch."""
     with told_when_gone(shown):
         yield from batches
 
 
 def _lost(shown: Snapshot, error: Exception) -> OmnigraphError | None:
-    """What became of the files of a snapshot: taken by a cleanup, or lost; None if all are there.
+    """Return the error for missing files: removed by a cleanup, or lost; None if none is missing.
 
-    What the newest state of a branch names is never taken.
+    A cleanup never removes what the newest state of a branch refers to.
     """
     if isinstance(error, StorageError) and error.kind == "transient":
         return None
@@ -58,7 +58,7 @@ def _lost(shown: Snapshot, error: Exception) -> OmnigraphError | None:
 
 
 def is_reclaimed(shown: Snapshot) -> bool:
-    """Whether a table version of a snapshot is gone."""
+    """Return whether a table version of a snapshot is missing."""
     read = shown.store.objects.read
     named = [version_names(one.location, one.lance_version) for one in shown.tables.values()]
     return not all(any(read(name) is not None for name in names) for names in named)

@@ -1,7 +1,7 @@
-"""A read lease: what somebody reads for long stays, whatever a cleanup would take.
+"""Read leases: protect data from cleanup while it is read for a long time.
 
-An intent of the kind `read`, with a lease that is renewed beside the work. Owns its life; it never
-publishes anything, and whoever finds it after its owner is gone discards it.
+A read lease is an intent of the kind `read` whose lease is renewed beside the work. It never
+publishes anything; if its owner dies, whoever finds the intent discards it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,11 +21,11 @@ from .retention.condemned import check_named
 from .snapshot import Snapshot
 
 Given = TypeVar("Given")
-LONG = 100_000  # entities; reading fewer ends long before the grace of a cleanup does
+LONG = 100_000  # entities; reading fewer takes far less time than the grace period of a cleanup
 
 
 def reading(line: Line, shown: Snapshot, actor: str | None = None) -> Intent:
-    """What says that somebody reads a snapshot of a branch; nothing is written here."""
+    """Build the intent of reading a snapshot of a branch; writes nothing."""
     return Intent(
         id=ids.new_ulid(),
         operation=READ,
@@ -41,8 +41,8 @@ def reading(line: Line, shown: Snapshot, actor: str | None = None) -> Intent:
 def held(store: Store, line: Line, shown: Snapshot, actor: str | None = None) -> Iterator[None]:
     """Protect a snapshot of a branch while the block runs.
 
-    `HistoryReclaimed` when it is gone already, `ConcurrentCommit` when a cleanup is just about to
-    take it.
+    Raises `HistoryReclaimed` if it was already removed, `ConcurrentCommit` if a cleanup is about
+    to remove it.
     """
     intent = reading(line, shown, actor)
     intents.arm(store, intent)
@@ -56,9 +56,10 @@ def held(store: Store, line: Line, shown: Snapshot, actor: str | None = None) ->
 
 
 def while_held(line: Line, shown: Snapshot, pieces: Iterable[Given]) -> Iterator[Given]:
-    """What is read piece by piece, held from the first to the last if there is much of it.
+    """Yield items, protecting the snapshot from the first to the last if it is large.
 
-    Who may only read the store goes on without a lease, as long as no cleanup takes anything.
+    A reader that may not write to the store goes on without a lease and relies on no cleanup
+    removing its data.
     """
     store = line.store
     much = sum(one.rows for one in shown.tables.values()) >= LONG

@@ -1,7 +1,8 @@
-"""Recognising a repeated write by its key.
+"""Recognise a repeated write by its idempotency key.
 
-A key is a read: it is looked for in the state of every attempt. Only first-parent commits of the
-last day count, at most 4,096. A write without a key pays nothing.
+The key is looked up in the branch state of every attempt, so a repetition that races with the
+original is recognised too. Only first-parent commits of the last 24 hours count, at most 4,096.
+A write without a key pays nothing.
 """
 
 from itertools import islice
@@ -17,20 +18,21 @@ from .state import State
 
 _WINDOW = 24 * 60 * 60 * 1_000_000  # microseconds
 _COMMITS = 4096
-_EXPIRED = 64  # in succession end the search: the clock of one publisher must not
+_EXPIRED = 64  # one publisher with a wrong clock must not end the search
 
 
 def replayed(store: Store, state: State, signature: Signature) -> Commit | None:
-    """The commit that this key made before, if it did.
+    """Return the commit that this key already produced, or None.
 
-    The same key with another request is an error: the caller confuses two writes.
+    Raises:
+        InputError: the key was used for another request; the caller confuses two writes.
     """
     found = None if signature.key is None else commit_of_key(store, state, signature.key)
     return None if found is None else _same_request(found, signature)
 
 
 def commit_of_key(store: Store, state: State, key: str) -> Commit | None:
-    """The commit that a key made, whatever was asked under it."""
+    """Return the commit that was written under a key, whatever its request was."""
     oldest, expired = ids.now_micros() - _WINDOW, 0
     line = Log(store, state).first_parents(state.head.commit_id)
     for one in islice(line, _COMMITS):

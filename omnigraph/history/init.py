@@ -1,7 +1,7 @@
-"""A new graph: claim the root, make the tables, store the schema, write the first state.
+"""A new graph: claim the root, create the tables, store the schema, write the first manifest.
 
-The first manifest version is the commit point. Before it a cut-off init leaves a claim and garbage
-that the next init passes over; after it the graph is there, and nothing is ever deleted backwards.
+The first manifest version is the commit point. An init interrupted before it leaves a claim and
+garbage that the next init ignores; after it the graph exists, and nothing is rolled back.
 """
 
 from collections.abc import Iterator, Mapping
@@ -46,10 +46,10 @@ PROBED = "this store was probed: of several creators of one name exactly one win
 def init_graph(
     store: Store, contract: Contract, *, force: bool = False, actor: str | None = None
 ) -> Line:
-    """Make a graph at an empty root. `force` takes over the claim of an init that was cut off."""
+    """Create a graph at an empty root. `force` takes over the claim of an interrupted init."""
     _check_directories(contract.ir)
     if manifest_exists(store):
-        raise AlreadyExists(f"there is a graph at {store.root.uri} already")
+        raise AlreadyExists(f"a graph already exists at {store.root.uri}")
     missing = _missing_directories(store)
     probe_create_if_absent(store)
     _claim(store, force)
@@ -62,7 +62,7 @@ def init_graph(
         schema = write_schema(store, contract)
     known = lines_at(store)
     opened = _create_first(store, _genesis(commit_id, tables, schema, actor, files))
-    for one in known:  # only now: who loses against another init must not end the winner's line
+    for one in known:  # only now: an init that loses must not invalidate the winner's branches
         one.ended = True
     line = line_of(store, layout.MAIN, layout.MAIN)
     line.advance(opened)
@@ -70,34 +70,34 @@ def init_graph(
         store.objects.remove(layout.CLAIM)
         line.refresh()
     except Exception as error:
-        reason = "it could not be looked at, or the claim could not be removed"
+        reason = "it could not be read back, or the claim could not be removed"
         raise InitializationCommitted(uri=store.root.uri, reason=reason) from error
     return line
 
 
 def _missing_directories(store: Store) -> list[Path]:
-    """The directories that will be made on the way to a root on a disk."""
+    """Return the directories that will be created on the path to a local root."""
     path = Path(store.root.path)
     return [one for one in (path, *path.parents) if not one.exists()] if store.root.local else []
 
 
 def _sync_place(store: Store, made: list[Path]) -> None:
-    """Let the name of the root itself survive a power loss, and the way to it that was made."""
+    """Sync the name of the root, and the directories created above it, against a power loss."""
     if not store.root.local or store.durability != "fsync":
         return
     for one in made:
         sync_directory(one.parent)
-    with suppress(PermissionError):  # who made it may have wished that it cannot be listed
+    with suppress(PermissionError):  # the parent may be unlistable on purpose
         sync_directory(Path(store.root.path).parent)
 
 
 def _check_directories(ir: SchemaIR) -> None:
-    """Refuse two types of one kind whose names have one hash: people could not tell them apart."""
+    """Refuse two types of one kind whose names have equal hashes: directories would look alike."""
     seen: dict[tuple[str, str], str] = {}
     for one in _types(ir):
         other = seen.setdefault((one.kind, layout.fnv1a64(one.name)), one.name)
         if other != one.name:
-            message = f"the {one.kind} types '{other}' and '{one.name}' have names of one hash"
+            message = f"the names of {one.kind} types '{other}' and '{one.name}' have equal hashes"
             raise InputError(message, reason="hash collision", hint="rename one of the two")
 
 
@@ -110,7 +110,7 @@ def _claim(store: Store, force: bool) -> None:
 
 @contextmanager
 def _released_on_refusal(store: Store) -> Iterator[None]:
-    """Give the claim back when the block refuses: nothing was written behind it yet."""
+    """Release the claim if the block raises: nothing was written after it yet."""
     try:
         yield
     except OmnigraphError:
@@ -120,11 +120,11 @@ def _released_on_refusal(store: Store) -> Iterator[None]:
 
 
 def _check_leftovers(store: Store) -> None:
-    """Names of branches without a main line are left of a copy that was cut off."""
+    """Refuse branch names without a main manifest: they remain of an interrupted copy."""
     if refs.list_numbers(store):
         raise AlreadyExists(
-            f"{store.root.uri} holds part of a graph, perhaps of a copy that was cut off",
-            hint="remove it, or choose another place",
+            f"{store.root.uri} holds part of a graph, perhaps of an interrupted copy",
+            hint="remove it, or choose another location",
         )
 
 
@@ -135,7 +135,7 @@ def _types(ir: SchemaIR) -> list[Node | Edge]:
 def _create_tables(
     store: Store, ir: SchemaIR, commit_id: str
 ) -> tuple[dict[str, TableEntry], Mapping[str, Any]]:
-    """The empty tables of a schema, and the checksums of their files as a commit records them."""
+    """Create the empty tables of a schema; return them and their packed file checksums."""
     made: dict[str, TableEntry] = {}
     files: dict[str, FileChecksum] = {}
     for one in _types(ir):
@@ -150,7 +150,7 @@ def _create_tables(
 
 
 def _create_first(store: Store, state: State) -> Opened:
-    """The commit point. Without a clear outcome the store is asked what is there."""
+    """Create the first manifest, the commit point; if the outcome is unclear, ask the store."""
     try:
         return create_manifest(store, layout.MAIN, state)
     except UnsyncedError as error:
@@ -165,25 +165,26 @@ def _look(store: Store, state: State, error: Exception) -> Opened:
         if found is not None:
             secure(found)
     except (OmnigraphError, OSError) as unclear:
-        reason = "the store did not answer when it was asked"
+        reason = "the store did not answer when the outcome was checked"
         raise InitializationIndeterminate(uri=store.root.uri, reason=reason) from unclear
     if found is None:
         raise _not_there(store, error) from error
     if found.state.head != state.head:
-        raise AlreadyExists(f"another init made the graph at {store.root.uri}") from error
+        raise AlreadyExists(f"another init created the graph at {store.root.uri}") from error
     return found
 
 
 def _not_there(store: Store, error: Exception) -> OmnigraphError:
-    """What to say when nothing is there: on a disk nothing comes, elsewhere it may be under way.
+    """Return the error for a missing manifest: on a local disk it cannot appear later, else it can.
 
-    The claim can go: a first state that arrives late and that of another init exclude each other.
+    The claim can be released: a first manifest that arrives late and one of another init exclude
+    each other.
     """
     with suppress(StorageError):
         store.objects.remove(layout.CLAIM)
     if store.root.local:
         return storage_failure(error, effect="none")
-    reason = "the store gave no answer, and the first state may still arrive"
+    reason = "the store did not answer, and the first manifest may still arrive"
     return InitializationIndeterminate(uri=store.root.uri, reason=reason)
 
 

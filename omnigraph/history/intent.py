@@ -1,8 +1,8 @@
-"""Intents: what a long operation is about to do, written down before it does it.
+"""Intents: the record of what a long operation is about to do, written before it does it.
 
-Owns arming, leases, confirmation, the one verdict, removal, and the listing of all of them. An
-intent protects what it names from the collector and lets others finish or discard it after its
-owner is gone. Nothing waits, and an intent that cannot be read stops nobody.
+Owns arming, leases, confirmation, the single verdict, removal, and the listing of intents. An
+intent protects what it refers to from cleanup, and lets others finish or discard the operation
+after its owner died. Nothing waits for an intent, and an unreadable one blocks nobody.
 """
 
 import logging
@@ -21,10 +21,10 @@ from omnigraph.storage.store import Store
 from .intent_record import Intent, damaged
 
 _log = logging.getLogger("omnigraph")
-LEASE = timedelta(seconds=60)  # of store time
+LEASE = timedelta(seconds=60)  # measured in store time
 RENEWAL = 20.0  # seconds
 PARTS = ("json", "confirmed", "lease", "verdict")
-# Parts that say that recovery leaves an intent alone: nobody could settle it, or no release yet.
+# Parts that make recovery skip an intent: nothing could resolve it, or it needs a newer release.
 SET_ASIDE, NEWER = MARKERS = ("set_aside", "newer")
 
 Verdict = Literal["publish", "discard"]
@@ -51,7 +51,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """An intent that was found, with the store times of its arming and its last sign of life."""
+    """An intent with the store times of its arming and of its last sign of life."""
 
     intent: Intent
     alive_at: datetime
@@ -79,9 +79,9 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """An intent that recovery could not settle and leaves alone until somebody decides.
+    """An intent that recovery could not resolve and skips until an operator decides.
 
-    `needs` is what a release must know to settle it: such an intent is settled by one that does.
+    `needs` is what a release must support to resolve it; such a release resolves it on its own.
     """
 
     kept: Pending | Unreadable
@@ -100,7 +100,7 @@ class SetAside:
         return self.kept.intent if isinstance(self.kept, Pending) else None
 
     def to_json(self) -> dict[str, Any]:
-        """The operation as it is shown; what cannot be read is null."""
+        """Return the operation as it is displayed; members that cannot be read are null."""
         intent = self.intent
         return {
             "operation_id": self.id,
@@ -115,9 +115,9 @@ class SetAside:
 
 
 def arm(store: Store, intent: Intent) -> None:
-    """Write an intent down; its own store time is its first lease.
+    """Write an intent; its creation in store time counts as its first lease.
 
-    A failure has no effect: what was neither confirmed nor decided is never carried out.
+    A failure has no effect: an intent that was neither confirmed nor decided is never carried out.
     """
     try:
         with reported("none"):
@@ -126,30 +126,30 @@ def arm(store: Store, intent: Intent) -> None:
         error.effect = "none"
         raise
     if not created:
-        raise StorageError(f"intent {intent.id} exists already", kind="precondition")
+        raise StorageError(f"intent {intent.id} already exists", kind="precondition")
 
 
 def renew(store: Store, intent: Intent) -> None:
-    """Show that the owner lives."""
+    """Renew the lease: show that the owner is alive."""
     store.objects.renew(layout.intent_name(intent.id, "lease"), {"nonce": ids.nonce()})
 
 
 def confirm(store: Store, intent: Intent, staged: Mapping[str, Any]) -> None:
-    """Write down everything that was staged: from here anybody can finish the operation."""
+    """Write everything that was staged: from here on any process can finish the operation."""
     name = layout.intent_name(intent.id, "confirmed")
     if not store.objects.create_json(name, staged):
-        raise StorageError(f"intent {intent.id} was confirmed already", kind="precondition")
+        raise StorageError(f"intent {intent.id} was already confirmed", kind="precondition")
 
 
 def confirmation(store: Store, intent: Intent) -> dict[str, Any] | None:
-    """What was staged, if the owner came that far."""
+    """Return what was staged; None if the owner did not get that far."""
     return store.objects.read_json(layout.intent_name(intent.id, "confirmed"))
 
 
 def decide(store: Store, intent: Intent, wish: Verdict) -> Verdict | None:
-    """Ask for a verdict; the first one stands. None means that the intent is over.
+    """Request a verdict and return the one that holds, the first; None if the intent is over.
 
-    After a verdict the intent is looked for again: a removed verdict could be created anew.
+    The intent is looked up again afterwards: a verdict that was removed could be created anew.
     """
     name = layout.intent_name(intent.id, "verdict")
     verdict: Verdict | None = wish
@@ -165,9 +165,9 @@ def decide(store: Store, intent: Intent, wish: Verdict) -> Verdict | None:
 
 
 def retire(store: Store, intent: Intent, parts: Sequence[str] = PARTS) -> None:
-    """Remove an intent that is decided and done: the intent first, its verdict last.
+    """Remove an intent that is decided and carried out: the intent first, its verdict last.
 
-    What it was for is done already: a failure here is only told, the next open removes the rest.
+    Its work is already done, so a failure is only logged; the next open removes the rest.
     """
     try:
         for part in PARTS:
@@ -179,9 +179,9 @@ def retire(store: Store, intent: Intent, parts: Sequence[str] = PARTS) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a listing showed: intents, and parts of intents that are gone.
+    """The result of a listing: intents, and parts whose intent is gone.
 
-    `unreadable` are those that nobody has set aside yet, `strays` the files of other programs.
+    `unreadable` are those not set aside yet, `foreign_files` were written by other programs.
     """
 
     pending: tuple[Pending, ...]
@@ -192,11 +192,11 @@ class Listing:
 
 
 def listing(store: Store) -> Listing:
-    """All intents there are and what others left: one request when there is nothing.
+    """List all intents and leftover parts: one request if there are none.
 
-    An intent that cannot be read is part of the answer; only a failed listing raises.
+    An unreadable intent is part of the result; only a failed listing raises.
     """
-    found = {one.name: one for one in store.objects.list(layout.INTENTS)}
+    found = {item.name: item for item in store.objects.list(layout.INTENTS)}
     parsed = {name: layout.parse_intent_name(name) for name in found}
     every = [known[0] for known in parsed.values() if known is not None and known[1] == "json"]
     kept = [one for ulid in every if (one := _read(store, ulid, found)) is not None]
@@ -214,14 +214,14 @@ def listing(store: Store) -> Listing:
 
 
 def sweep(store: Store, leftovers: Sequence[Found], at: datetime) -> None:
-    """Remove old parts of intents that are gone: without its intent a part decides nothing."""
+    """Remove old parts whose intent is gone: without its intent a part decides nothing."""
     for one in leftovers:
         if abs(at - one.modified) > LEASE and store.objects.read(_owner(one.name)) is None:
             store.objects.remove(one.name)
 
 
 def set_aside_names(store: Store) -> list[Found]:
-    """All files of intents that are set aside: what a copy of the graph carries."""
+    """Return all files of intents that are set aside: a copy of the graph includes them."""
     found = store.objects.list(layout.INTENTS)
     stems = {one.name: one.name.rpartition(".")[0] for one in found}
     aside = {stem for name, stem in stems.items() if name.rpartition(".")[2] in MARKERS}
@@ -229,7 +229,7 @@ def set_aside_names(store: Store) -> list[Found]:
 
 
 def _marker(ulid: str, found: Container[str]) -> str | None:
-    """The part that sets an intent aside, if there is one."""
+    """Return the part that sets an intent aside, if there is one."""
     parts = (part for part in MARKERS if layout.intent_name(ulid, part) in found)
     return next(parts, None)
 
@@ -243,7 +243,7 @@ def _owner(name: str) -> str:
 
 
 def _read(store: Store, ulid: str, found: Mapping[str, Found]) -> Pending | Unreadable | None:
-    """One intent of a listing; None when its owner ended between the listing and the reading."""
+    """Read an intent of a listing; None if its owner removed it after the listing."""
     name = layout.intent_name(ulid)
     armed_at = found[name].modified
     lease = found.get(layout.intent_name(ulid, "lease"))
@@ -261,11 +261,11 @@ def _read(store: Store, ulid: str, found: Mapping[str, Found]) -> Pending | Unre
 
 
 def _read_marker(store: Store, kept: Pending | Unreadable, part: str) -> SetAside:
-    """Why an intent was set aside; a damaged marker still sets it aside."""
+    """Read why an intent was set aside; a damaged marker still sets it aside."""
     try:
         facts = store.objects.read_json(layout.intent_name(kept.id, part)) or {}
     except StorageError as error:
-        facts = {"error": f"why it was set aside cannot be read: {error.message}"}
+        facts = {"error": f"the reason it was set aside cannot be read: {error.message}"}
     needs, recorded_at = facts.get("needs"), facts.get("recorded_at")
     return SetAside(
         kept,
@@ -276,7 +276,7 @@ def _read_marker(store: Store, kept: Pending | Unreadable, part: str) -> SetAsid
 
 
 def store_time(store: Store) -> datetime:
-    """The time by the clock of the store itself: ages are differences of its times only."""
+    """Return the time of the store's own clock: ages are differences between its times only."""
     name = f"{layout.INTENTS}/clock-{ids.new_ulid()}.tick"
     store.objects.create_bytes(name, b"")
     try:
@@ -286,9 +286,9 @@ def store_time(store: Store) -> datetime:
 
 
 def expired(one: Pending | Unreadable, at: datetime) -> bool:
-    """Whether the owner has shown no life for the length of a lease.
+    """Return whether the owner has given no sign of life for the length of a lease.
 
-    A lease from the future proves no life: the clock of the store was set back, or its time was
-    changed. An owner that lives renews it by the clock as it is now.
+    A lease from the future is no sign of life: the clock of the store was set back, or the file
+    time was changed. A live owner renews it by the current clock.
     """
     return abs(at - one.alive_at) > LEASE

@@ -1,8 +1,8 @@
 """The record of a long operation, and its stored form.
 
-Owns what an intent says, and the refusal of records that this release cannot read. It neither
-reads nor writes. An operation that needs more than a publish of its plan must raise `SCHEMA`:
-older releases then keep it until a newer one settles it.
+Owns the members of an intent, and the rejection of records that this release cannot read. It does
+no I/O. An operation that needs more than publishing its plan must raise `SCHEMA_VERSION`: older
+releases then keep it until a newer one resolves it.
 """
 
 from collections.abc import Mapping
@@ -30,12 +30,12 @@ _MEMBERS: Mapping[str, tuple[type, ...]] = {
 
 
 class NewerReleaseError(StorageError):
-    """An operation of a newer release; `needs` is what a release must know to settle it."""
+    """An operation of a newer release; `needs` is what a release must support to resolve it."""
 
     code = "StorageError"
     kind = "configuration"
     effect = "none"
-    hint = "open the graph for writing with a newer release: it settles the operation"
+    hint = "open the graph for writing with a newer release, which resolves the operation"
     needs: Mapping[str, Any] = {}
 
 
@@ -43,8 +43,8 @@ class NewerReleaseError(StorageError):
 class Intent:
     """A long operation.
 
-    `commit_id` is the commit it will publish (None for a branch creation), `creates` the ULID of
-    the branch it will make, `facts` whatever its kind needs to finish it.
+    `commit_id` is the commit it will publish (None for a branch creation), `created_ulid` the ULID
+    of the branch or tag it will create, `facts` whatever its kind needs to finish it.
     """
 
     id: str
@@ -61,7 +61,7 @@ class Intent:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The intent as it is stored; everything in it is relative to the root."""
+        """Return the intent as it is stored; everything in it is relative to the root."""
         return {
             "schema_version": SCHEMA,
             "operation_id": self.id,
@@ -80,7 +80,7 @@ class Intent:
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> "Intent":
-        """The intent of a stored object.
+        """Parse the intent of a stored object.
 
         Raises `NewerReleaseError` for one of a newer release, `StorageError` for a damaged one.
         """
@@ -107,7 +107,7 @@ class Intent:
 
 
 def newer_release(operation_id: object, **needs: Any) -> NewerReleaseError:
-    """The error of an operation that this release does not know."""
+    """Return the error for an operation that this release does not support."""
     told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in needs.items())
     message = f"the unfinished operation {operation_id} was written by a newer release ({told})"
     error = NewerReleaseError(message)
@@ -116,7 +116,7 @@ def newer_release(operation_id: object, **needs: Any) -> NewerReleaseError:
 
 
 def damaged(name: str) -> StorageError:
-    """The error of a record that is not what was written."""
+    """Return the error for a record that differs from what was written."""
     message = f"the record of an unfinished operation, {name}, is damaged; it was kept"
     hint = "restore the file from a copy, then retry; or drop the operation"
     return StorageError(message, kind="permanent", effect="none", hint=hint)

@@ -1,7 +1,7 @@
-"""The lease of a long operation: a sign of life, renewed beside the work by a thread of its own.
+"""The lease of a long operation: a sign of life that a thread renews beside the work.
 
-A lease that cannot be renewed ends nothing by itself: the owner finds out when it asks for the
-verdict, and until then it keeps trying.
+A lease that cannot be renewed ends nothing by itself: the owner finds out when it requests the
+verdict, and keeps trying until then.
 """
 
 import logging
@@ -15,7 +15,7 @@ from omnigraph.storage.store import Store
 from . import intent as intents
 from .intent import Intent
 
-READ = "read"  # the operation of an intent that protects what somebody reads
+READ = "read"  # the operation of an intent that protects data being read
 _log = logging.getLogger("omnigraph")
 
 

@@ -1,8 +1,8 @@
-"""One branch as this process knows it: its newest known state, and whose turn it is to write.
+"""One branch as this process knows it: its newest known state, and the queue of its writers.
 
-Owns the memory of states and the fair queue of writers. It saves requests and avoids lost swaps
-between threads; against other processes only the swap itself decides. What it knows belongs to one
-graph: when its root is removed and made again, the line ends, whatever the numbers say.
+Owns the cached states and the fair queue of writers. Both save requests and avoid swap conflicts
+between threads; between processes only the swap itself decides. The cache belongs to one graph: if
+its root is removed and created again, it becomes invalid, whatever the version numbers say.
 """
 
 import os
@@ -21,20 +21,20 @@ from .log import Log
 from .manifest import Opened, is_newest, read_manifest, stillness
 from .remains import lost_versions
 
-# By root, branch, and what a store promises and may do: nobody writes by the leave of another.
+# By root, branch, and store guarantees: read-only and writable handles never share state.
 _lines: "WeakValueDictionary[tuple[str, int, str, str, bool, bool], Line]" = WeakValueDictionary()
 _registry = threading.Lock()
 
 
 class ReplacedError(ReadSetConflict):
-    """The graph of a line is gone: its root was removed, and another graph may stand there."""
+    """The graph of a branch is gone: its root was removed, and may hold another graph now."""
 
     code = "ReadSetConflict"
-    hint = "the handle is of no use any more: open it again, and look what is there"
+    hint = "this handle is no longer usable: open the graph again"
 
 
 def _after_fork() -> None:
-    # The connections of the parent are not ours, and a thread that is not here may hold the lock.
+    # The parent's connections are not ours, and a thread that was not forked may hold the lock.
     global _registry  # noqa: PLW0603
     _registry = threading.Lock()
     _lines.clear()
@@ -45,13 +45,13 @@ if hasattr(os, "register_at_fork"):
 
 
 class Line:
-    """A branch by its ULID. All handles of a process on one branch share one."""
+    """The state of a branch, by its ULID. All handles of a process on one branch share it."""
 
     def __init__(self, store: Store, name: str, ulid: str) -> None:
         self.store = store
         self.name = name
         self.ulid = ulid
-        # What is done before a write: who opens for writing puts the look for cut-off work here.
+        # Hook run before each write; writable handles install crash recovery here.
         self.tend: Callable[[], object] = _nothing
         self.ended = False
         self._opened: Opened | None = None
@@ -60,12 +60,12 @@ class Line:
         self._queue = threading.Lock()
 
     def base(self) -> Opened:
-        """The newest state this process knows; read when it knows none."""
+        """Return the newest state known to this process; read it if there is none."""
         opened = None if self.ended else self._opened
         return opened if opened is not None else self.reload()
 
     def reload(self) -> Opened:
-        """Read the newest state. What another thread learned meanwhile is not forgotten again."""
+        """Read the newest state; never replaces a newer one that another thread has read."""
         before = self._opened
         read = None if self.ended else self._read()
         if read is None or (before is not None and not self._continues(before, read)):
@@ -77,7 +77,7 @@ class Line:
         return self.advance(read)
 
     def _read(self) -> Opened:
-        """The newest state; a branch keeps its last version for ever, so none at all is damage."""
+        """Read the newest state; a branch never loses its last version, so none means damage."""
         try:
             return read_manifest(self.store, self.ulid)
         except GraphNotInitialized as error:
@@ -86,22 +86,22 @@ class Line:
             raise lost_versions(self.store, self.ulid, branch=f"branch '{self.name}'") from error
 
     def _continues(self, before: Opened, now: Opened) -> bool:
-        """Whether a state comes after one that was known: it has that head in its log."""
+        """Return whether a state succeeds a known one: its log contains that head."""
         try:
             head = before.state.head.commit_id
             return Log(self.store, now.state).find(head) is not None
-        except HistoryReclaimed:  # pieces of the log were merged and collected meanwhile
+        except HistoryReclaimed:  # chunks of the log were merged and removed meanwhile
             return True
 
     def refresh(self) -> Opened:
-        """The newest state there is: one listing when nothing moved."""
+        """Return the newest state: one listing if nothing changed."""
         opened = None if self.ended else self._opened
         if opened is not None and is_newest(opened):
             return opened
         return self.reload()
 
     def glance(self) -> Opened:
-        """The newest state, for a read: nothing is listed while the directory of versions rests."""
+        """Return the newest state for a read; lists only if the version directory changed."""
         opened = None if self.ended else self._opened
         still = stillness(opened) if opened is not None else None
         rest = self._rest
@@ -112,7 +112,7 @@ class Line:
         return found
 
     def advance(self, opened: Opened) -> Opened:
-        """Remember a state that was acknowledged or read, unless a newer one is known: that one."""
+        """Cache a state that was acknowledged or read; return it, or a newer one if known."""
         with self._queue:
             if self._opened is None or self._opened.version < opened.version:
                 self._opened = opened
@@ -120,7 +120,7 @@ class Line:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Wait for one's turn to write; first come, first served."""
+        """Wait for the slot of this branch's writer; first come, first served."""
         mine = threading.Event()
         with self._queue:
             self._waiting.append(mine)
@@ -140,16 +140,16 @@ class Line:
 
     @staticmethod
     def pause(lost: int) -> None:
-        """Step back after a lost race, longer each time, never in step with the others."""
+        """Back off after a swap conflict, longer each time, with jitter."""
         threading.Event().wait(min(0.5, 0.002 * 2**lost) * ids.random_fraction())
 
 
 def _nothing() -> None:
-    """Nothing to be done."""
+    """Do nothing."""
 
 
 def line_of(store: Store, name: str, ulid: str) -> Line:
-    """The line of a branch, shared by everything in this process that writes to it."""
+    """Return the state of a branch, shared by everything in this process that writes to it."""
     with _registry:
         root, effects = store.root, store.effects
         verifies = store.verifier is not None
@@ -161,6 +161,6 @@ def line_of(store: Store, name: str, ulid: str) -> Line:
 
 
 def lines_at(store: Store) -> list[Line]:
-    """What this process remembers of a root: over, once a new graph was made there."""
+    """Return all branch states cached for a root; a new graph created there invalidates them."""
     with _registry:
         return [line for key, line in _lines.items() if key[0] == store.root.identity]

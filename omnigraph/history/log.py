@@ -1,7 +1,7 @@
 """The log of a branch: its newest commits inline, older ones in sealed chunks.
 
-Owns sealing and merging of chunks, the state of any commit, ancestry and merge bases. A log is the
-set of all ancestors of its head and may hold more: what is history is decided by reachability.
+Owns sealing and merging of chunks, the state of any commit, ancestry and merge bases. A log is a
+superset of all ancestors of its head: history is decided by reachability.
 """
 
 import io
@@ -21,15 +21,15 @@ from omnigraph.storage.store import Store
 from .commit import Commit, SchemaRow, TableEntry
 from .state import Chunk, State, commit_of, commit_rows
 
-SEAL = 64  # commits that a chunk of the first level holds
-SEAL_BYTES = 64 * 1024  # of commit rows: a commit of many tables is sealed sooner
-FAN = 8  # chunks of one level that become one of the next
+SEAL = 64  # commits in a chunk of the first level
+SEAL_BYTES = 64 * 1024  # of commit rows: commits of many tables are sealed sooner
+FAN = 8  # chunks of one level that are merged into one of the next
 LARGEST = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkMap:
-    """The whole table map and schema at the last commit of a chunk: where walks may stop."""
+    """All tables and the schema at the last commit of a chunk: walks may stop there."""
 
     commit_id: str
     tables: Mapping[str, TableEntry]
@@ -37,7 +37,7 @@ class ChunkMap:
 
 
 class Log:
-    """The commits of one state, looked up lazily: the tail first, then chunks, newest first."""
+    """The commits of one state, read lazily: the tail first, then chunks, newest first."""
 
     def __init__(self, store: Store, state: State) -> None:
         self._store = store
@@ -49,22 +49,22 @@ class Log:
         self._lock = threading.RLock()
 
     def find(self, commit_id: str) -> Commit | None:
-        """The commit of that id, or None."""
+        """Return the commit of an id, or None."""
         with self._lock:
             while commit_id not in self._known and self._unread:
                 self._read(self._unread[-1])
-                self._unread.pop()  # only now: a chunk that could not be read is asked for again
+                self._unread.pop()  # only now: a chunk that could not be read is tried again
             return self._known.get(commit_id)
 
     def get(self, commit_id: str) -> Commit:
-        """The commit of that id; unknown ids are `CommitNotFound`."""
+        """Return the commit of an id; raise `CommitNotFound` for an unknown one."""
         found = self.find(commit_id)
         if found is None:
             raise CommitNotFound(f"no commit {commit_id}", commit_id=commit_id)
         return found
 
     def first(self) -> Commit:
-        """The first commit of the graph: it stands in the oldest piece of every log."""
+        """Return the first commit of the graph, which is in the oldest piece of every log."""
         known = self._read(self._oldest) if self._oldest else list(self._known.values())
         found = next((one for one in known if not one.parents), None)
         if found is None:
@@ -72,16 +72,16 @@ class Log:
         return found
 
     def newest_commits(self) -> Iterator[Commit]:
-        """All commits, those of the tail first and then those of chunks, read as they are needed.
+        """Yield all commits: those of the tail first, then those of chunks, read on demand.
 
-        The order inside of a piece of the log is that of the log, reversed.
+        Within the tail and within a chunk, the order is that of the log, reversed.
         """
         yield from reversed(self._tail)
         for chunk in reversed(self._chunks):
             yield from reversed(self._read(chunk))
 
     def first_parents(self, commit_id: str) -> Iterator[Commit]:
-        """A commit, its first parent, and so on to the first commit."""
+        """Yield a commit, its first parent, and so on to the first commit."""
         at: str | None = commit_id
         while at is not None:
             one = self.get(at)
@@ -89,7 +89,7 @@ class Log:
             at = one.parent
 
     def ancestors(self, commit_id: str) -> dict[str, Commit]:
-        """A commit and everything it stands on, by id."""
+        """Return a commit and all its ancestors, by id."""
         seen: dict[str, Commit] = {}
         waiting = [commit_id]
         while waiting:
@@ -100,9 +100,9 @@ class Log:
         return seen
 
     def newest_first(self, commit_id: str) -> Iterator[Commit]:
-        """A commit and everything it stands on, in the order of `in_order`, read as it is asked.
+        """Yield a commit and all its ancestors, in the order of `sort_newest_first`, on demand.
 
-        Above a merge only what was given out is read; from there on the order needs all of it.
+        Above the first merge only the yielded commits are read; from there on, all of them.
         """
         one = self.get(commit_id)
         while len(one.parents) == 1:
@@ -111,7 +111,7 @@ class Log:
         yield from in_order(self.ancestors(one.id).values())
 
     def state_of(self, commit_id: str) -> tuple[dict[str, TableEntry], SchemaRow]:
-        """The tables and the schema of any commit, from what commits say they changed."""
+        """Return the tables and the schema at any commit, from what commits say they changed."""
         tables: dict[str, TableEntry | None] = {}
         schema: SchemaRow | None = None
         for one in self.first_parents(commit_id):
@@ -124,12 +124,12 @@ class Log:
                 break
         if schema is None:
             raise HistoryReclaimed(f"the history of commit {commit_id} has no schema")
-        return {key: one for key, one in tables.items() if one is not None}, schema
+        return {key: entry for key, entry in tables.items() if entry is not None}, schema
 
     def streams_of(self, commit_id: str, names: Iterable[str]) -> dict[str, str]:
-        """The last tokens of streams up to a commit, as far as commits tell.
+        """Return the last tokens of streams up to a commit, as far as commits record them.
 
-        A token that no commit there brought is not claimed: its batch is loaded again.
+        A token that no commit there recorded is omitted, so its batch is loaded again.
         """
         found: dict[str, str] = {}
         wanted = set(names)
@@ -140,13 +140,13 @@ class Log:
         return found
 
     def chunk_map(self, chunk: Chunk) -> ChunkMap:
-        """The whole table map at the end of a chunk."""
+        """Return all tables and the schema at the end of a chunk."""
         if chunk.end not in self._maps:
             self._read(chunk)
         return self._maps[chunk.end]
 
     def chunk_commits(self, chunk: Chunk) -> list[Commit]:
-        """The commits of a chunk, in log order."""
+        """Return the commits of a chunk, in log order."""
         return self._read(chunk)
 
     def _read(self, chunk: Chunk) -> list[Commit]:
@@ -158,10 +158,10 @@ class Log:
 
 
 def append(store: Store, base: State, commits: Sequence[Commit]) -> State:
-    """A state with more commits in its log; the oldest are sealed when the tail is long.
+    """Return a state with more commits in its log; a long tail gets its oldest commits sealed.
 
-    Everything is derived from `base`, the state that the swap is based on, at every attempt: what
-    another writer sealed or merged meanwhile is seen, and memory changes only after the swap.
+    Everything is derived from `base_state`, which the swap replaces, at every attempt: this
+    includes what another writer sealed or merged meanwhile. Caches change only after the swap.
     """
     state = replace(base, tail=(*base.tail, *commits))
     while (size := _to_seal(state.tail)) > 0:
@@ -172,14 +172,14 @@ def append(store: Store, base: State, commits: Sequence[Commit]) -> State:
 
 
 def _to_seal(tail: Sequence[Commit]) -> int:
-    """How many of the oldest commits are to go: never the newest, which is being published."""
+    """Return how many of the oldest commits to seal: never the newest, which is being published."""
     if len(tail) >= 2 * SEAL:
         return min(len(tail) - SEAL, LARGEST)
     return len(tail) // 2 if sum(map(_bulk, tail)) > SEAL_BYTES else 0
 
 
 def _bulk(one: Commit) -> int:
-    """About how many bytes a commit takes in the state, without writing it down."""
+    """Estimate how many bytes a commit takes in the state, without serializing it."""
     return 350 + 150 * len(one.tables) + len(one.message or "")
 
 
@@ -192,7 +192,7 @@ def _seal(store: Store, state: State, size: int) -> Chunk:
 
 
 def _anchor(tail: Sequence[Commit], sealed: Sequence[Commit]) -> str:
-    """The newest sealed commit on the first-parent line of the head, where walks will come by."""
+    """Return the newest sealed commit on the first-parent path of the head, where walks pass."""
     inline = {one.id: one for one in tail}
     inside = {one.id for one in sealed}
     at: str | None = tail[-1].id
@@ -202,7 +202,7 @@ def _anchor(tail: Sequence[Commit], sealed: Sequence[Commit]) -> str:
 
 
 def _merge_chunks(store: Store, state: State) -> State:
-    """Eight neighbours of one size class become one of the next."""
+    """Merge runs of `MERGE_FAN_IN` chunks of one size level into one of the next."""
     for level in range(_level(LARGEST)):
         run = [one for one in state.chunks if _level(one.count) == level]
         if len(run) >= FAN:
@@ -214,14 +214,14 @@ def _merge(store: Store, state: State, run: Sequence[Chunk]) -> State:
     log = Log(store, state)
     commits = [one for chunk in run for one in log.chunk_commits(chunk)]
     merged = write_chunk(store, commits, log.chunk_map(run[-1]))
-    gone = {one.name for one in run}
+    gone = {chunk.name for chunk in run}
     place = state.chunks.index(run[0])
-    kept = [one for one in state.chunks if one.name not in gone]
+    kept = [chunk for chunk in state.chunks if chunk.name not in gone]
     return replace(state, chunks=(*kept[:place], merged, *kept[place:]))
 
 
 def _level(count: int) -> int:
-    """Size classes: below 64, 512, 4,096, and above."""
+    """Return the size level: below 64, 512, 4,096, and above."""
     level, limit = 0, SEAL
     while count >= limit and limit <= LARGEST:
         level, limit = level + 1, limit * FAN
@@ -229,7 +229,7 @@ def _level(count: int) -> int:
 
 
 def write_chunk(store: Store, commits: Sequence[Commit], end: ChunkMap) -> Chunk:
-    """Seal commits in an object of their own. The name is new even when the content is not."""
+    """Seal commits in an object of their own. The name is new even if the content is not."""
     rows = commit_rows(commits)
     anchor = {
         "end": end.commit_id,
@@ -248,9 +248,9 @@ def write_chunk(store: Store, commits: Sequence[Commit], end: ChunkMap) -> Chunk
 
 
 def read_chunk(store: Store, chunk: Chunk) -> tuple[list[Commit], ChunkMap]:
-    """The commits of a chunk and the table map at its end; a missing one is `HistoryReclaimed`.
+    """Return the commits of a chunk and the state at its end; `HistoryReclaimed` if it is missing.
 
-    A chunk never changes and its name is never used again: what was read once is remembered.
+    A chunk never changes and its name is never reused, so it is cached once read.
     """
     found: tuple[list[Commit], ChunkMap] | None = store.memory.get(chunk.name)
     if found is None:
@@ -262,7 +262,7 @@ def read_chunk(store: Store, chunk: Chunk) -> tuple[list[Commit], ChunkMap]:
 def _read_chunk(store: Store, chunk: Chunk) -> tuple[list[Commit], ChunkMap]:
     body = store.objects.read(chunk.name)
     if body is None:
-        raise HistoryReclaimed(f"a piece of the log that ends at {chunk.end} is gone")
+        raise HistoryReclaimed(f"a chunk of the log that ends at {chunk.end} is missing")
     if not chunk.name.startswith(layout.chunk_name(_digest(body), "")):
         raise _damaged_chunk(chunk)
     try:
@@ -272,13 +272,13 @@ def _read_chunk(store: Store, chunk: Chunk) -> tuple[list[Commit], ChunkMap]:
 
 
 def _damaged_chunk(chunk: Chunk) -> StorageError:
-    message = f"{chunk.name}, a piece of the log, is damaged; nothing was changed"
+    message = f"{chunk.name}, a chunk of the log, is damaged; nothing was changed"
     hint = "restore the file from a copy"
     return StorageError(message, kind="permanent", effect="none", hint=hint)
 
 
 def _digest(body: bytes) -> str:
-    """The part of the name of a chunk that proves its content."""
+    """Return the part of a chunk's name that proves its content."""
     return sha256(body).hexdigest()[:24]
 
 
@@ -291,7 +291,7 @@ def _understood(body: bytes) -> tuple[list[Commit], ChunkMap]:
 
 
 def merge_bases(ours: Mapping[str, Commit], theirs: Mapping[str, Commit]) -> tuple[str, ...]:
-    """The best common ancestors of two sets of ancestors: those below no other common one."""
+    """Return the best common ancestors of two ancestor sets: those not below another common one."""
     shared = ours.keys() & theirs.keys()
     below = {parent for one in shared for parent in ours[one].parents}
     return tuple(sorted(shared - _closure(ours, below)))
@@ -309,7 +309,7 @@ def _closure(known: Mapping[str, Commit], start: Iterable[str]) -> set[str]:
 
 
 def in_order(commits: Iterable[Commit]) -> list[Commit]:
-    """Commits newest first: children before parents, then by publication time, then by id."""
+    """Sort commits newest first: children before parents, then by publication time, then by id."""
     known = {one.id: one for one in commits}
     children = dict.fromkeys(known, 0)
     for one in known.values():
@@ -321,7 +321,7 @@ def in_order(commits: Iterable[Commit]) -> list[Commit]:
 
 
 def _unwind(newest: Sequence[Commit], children: dict[str, int]) -> Iterator[Commit]:
-    """Of the commits without a child left, always the one that stands first in `newest`."""
+    """Yield, of the commits without a remaining child, always the first one in `newest_first`."""
     import heapq
 
     place = {one.id: at for at, one in enumerate(newest)}

@@ -1,7 +1,7 @@
-"""Long operations: stage under an intent, confirm, ask for the verdict, publish.
+"""Long operations: stage under an intent, confirm, request the verdict, publish.
 
-Owns the life of an operation that may outlive its process. What was confirmed is published exactly
-once, by its owner or by whoever finds it; what cannot be published leaves a refusal in the log.
+Owns the life cycle of an operation that may outlive its process. A confirmed plan is published
+exactly once, by its owner or by recovery; one that cannot be published leaves a refusal in the log.
 """
 
 import logging
@@ -50,12 +50,12 @@ def publish_long(
     tables: tuple[str, ...] = (),
     facts: Mapping[str, Any] | None = None,
 ) -> Commit | None:
-    """Stage something that takes long, protected by an intent, and publish it once.
+    """Stage a long operation under the protection of an intent, and publish it once.
 
-    `facts` are what the intent says beside: a merge names its source there.
+    `intent_facts` are further members of the intent: a merge records its source there.
 
-    Raises `RecoveryRequired` when it was confirmed and the store failed before it was published:
-    whoever opens the graph next publishes it.
+    Raises `RecoveryRequired` if it was confirmed and the store failed before it was published:
+    the next writer that opens the graph publishes it.
     """
     base = line.refresh()
     intent = _intent(line, base, operation, signature, tables)
@@ -78,17 +78,18 @@ def finish(
     confirmed: Confirmed,
     settled: Callable[[Kind], object] = lambda _: None,
 ) -> Commit:
-    """Publish a confirmed operation; who cannot publishes the refusal, and then says why.
+    """Publish a confirmed operation; if that is impossible, publish a refusal and raise the cause.
 
-    `settled` is told what stands in the log (`finished`, `refused`, or `discarded` on a deleted
-    branch) before the intent goes. A branch that is too busy decides nothing: the intent stays.
+    `on_resolved` is called with what the log records (`finished`, `refused`, or `discarded` on a
+    deleted branch) before the intent is removed. A branch that is too busy decides nothing: the
+    intent stays.
     """
     outcome: Commit | ClientError | None
     try:
         outcome = _publish(line, intent, confirmed)
     except ConcurrentCommit:
         raise
-    except ClientError as error:  # a conflict, a failed condition, a key of another request
+    except ClientError as error:  # a conflict, a failed requirement, a key of another request
         outcome = error
     stands = find(line.store, line.base().state, intent) or refuse(line, intent)
     settled(_kind(stands))
@@ -96,19 +97,20 @@ def finish(
     if stands is not None and stands.operation != REFUSED:
         return stands
     if isinstance(outcome, Commit) and outcome.id != intent.commit_id:
-        return outcome  # what the same idempotency key made before
+        return outcome  # the earlier commit of the same idempotency key
     if isinstance(outcome, ClientError):
         raise outcome
     raise ReadSetConflict(member="tables", expected=intent.base_commit)
 
 
 def refuse(line: Line, intent: Intent) -> Commit | None:
-    """Put the refusal in the log under the same commit id, so that nobody publishes it later.
+    """Publish the refusal under the same commit id, so that the plan is never published later.
 
-    Gives what stands there, which may be what somebody else published; None on a deleted branch.
+    Returns the commit in the log, which may be one that another process published; None on a
+    deleted branch.
     """
     refusal = Signature(actor=intent.actor)
-    with suppress(ReadSetConflict):  # deleted: nobody can publish there any more
+    with suppress(ReadSetConflict):  # deleted: nothing can be published there any more
         _publish(line, intent, lambda _: PublishPlan(REFUSED), refusal)
     newest = line.refresh().state
     found = find(line.store, newest, intent)
@@ -118,7 +120,7 @@ def refuse(line: Line, intent: Intent) -> Commit | None:
 
 
 def find(store: Store, state: State, intent: Intent) -> Commit | None:
-    """What stands in a log under the commit id of an intent: it can only lie above its base."""
+    """Find the commit of an intent in a log: it can only be newer than the intent's base."""
     for one in Log(store, state).first_parents(state.head.commit_id):
         if one.id == intent.commit_id:
             return one
@@ -130,12 +132,12 @@ def find(store: Store, state: State, intent: Intent) -> Commit | None:
 def _publish(
     line: Line, intent: Intent, confirmed: Confirmed, signature: Signature | None = None
 ) -> Commit | None:
-    """Publish under the identity of the intent, unless its commit stands on the base already."""
+    """Publish under the identity of the intent, unless its commit is already in the base's log."""
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         if find(txn.store, txn.base.state, intent) is not None:
             return None
-        # Its files are protected by the intent, whatever a collector did meanwhile.
+        # Its files are protected by the intent, whatever a cleanup did meanwhile.
         plan = replace(confirmed(txn), protected=True)
         _fits(plan, txn, intent)
         return plan
@@ -146,7 +148,7 @@ def _publish(
 
 
 def _fits(plan: PublishPlan, txn: WriteTxn, intent: Intent) -> None:
-    """What was staged on an old base must hold on this one; there is no staging again."""
+    """Check that a plan staged on an old base holds on this one; it cannot be staged again."""
     hold(plan.requirements, txn)
     for key, staged in plan.writes.items():
         if not replays(staged, txn.table(key)):
@@ -154,7 +156,7 @@ def _fits(plan: PublishPlan, txn: WriteTxn, intent: Intent) -> None:
 
 
 def signature_of(intent: Intent) -> Signature:
-    """Who signed an operation that was written down."""
+    """Return the commit metadata of a stored operation."""
     facts = intent.facts
     return Signature(intent.actor, intent.message, facts.get("key"), facts.get("request"))
 
@@ -178,7 +180,7 @@ def _intent(
 
 
 def _stage(line: Line, base: Opened, intent: Intent, stage: Stage) -> PublishPlan | None:
-    """Stage and confirm; whatever fails here discards the intent."""
+    """Stage and confirm; any failure here discards the intent."""
     try:
         told = told_when_missing(line.store, lambda: base.state.tables)
         with told, reported("none"), kept_alive(line.store, intent):
@@ -196,7 +198,7 @@ def _stage(line: Line, base: Opened, intent: Intent, stage: Stage) -> PublishPla
 
 
 def _given_up(store: Store, intent: Intent) -> bool:
-    """Discard what failed. Else its lease runs out, and whoever opens next decides by itself."""
+    """Discard a failed operation. If that fails, its lease expires and recovery decides."""
     try:
         return _discard(store, intent)
     except (StorageError, OSError) as error:
@@ -212,7 +214,7 @@ def _discard(store: Store, intent: Intent) -> bool:
 
 
 def _decided_by_another(line: Line, intent: Intent) -> Commit:
-    """The intent is over, or to be discarded: the log knows whether somebody published it."""
+    """The intent is over or to be discarded: the log tells whether another process published it."""
     found = find(line.store, line.refresh().state, intent)
     if found is None or found.operation == REFUSED:
         raise ConcurrentCommit(f"the {intent.operation} took too long and was discarded")
@@ -223,7 +225,7 @@ def _decided_by_another(line: Line, intent: Intent) -> Commit:
 def _pending_on_failure(
     intent: Intent, failures: tuple[type[Exception], ...] = (StorageError, OSError)
 ) -> Iterator[None]:
-    """From the confirmation on, a failure of the store decides nothing: say so."""
+    """After the confirmation a store failure decides nothing: report that recovery is pending."""
     try:
         yield
     except failures as error:

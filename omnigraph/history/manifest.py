@@ -1,7 +1,7 @@
 """The manifest of one branch: read its state, swap it for the next.
 
-Owns the check of the format stamp and the look before the acknowledgement. Who may swap, and what
-for, is decided in `publish`.
+Owns the check of the format stamp and the verification before an acknowledgement. `publish`
+decides who may swap, and for what.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from .state import READ, State, from_rows, to_rows
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A state, and the version of the manifest it was read from."""
+    """A state, and the manifest version it was read from."""
 
     state: State
     cell: Cell
@@ -32,22 +32,22 @@ class Opened:
 
 
 def create_manifest(store: Store, ulid: str, state: State) -> Opened:
-    """The manifest of a new branch with its first state."""
+    """Create the manifest of a new branch with its first state."""
     location = layout.manifest_directory(ulid)
     return Opened(state, cells.create_cell(store, location, to_rows(state, 1)))
 
 
 def manifest_exists(store: Store, ulid: str = layout.MAIN) -> bool:
-    """Whether a branch has a manifest: one listing."""
+    """Return whether a branch has a manifest: one listing."""
     return bool(store.objects.list(f"{layout.manifest_directory(ulid)}/_versions"))
 
 
 def read_manifest(
     store: Store, ulid: str = layout.MAIN, version: int | None = None, *, failed: int | None = None
 ) -> Opened:
-    """The state of a branch, newest or at a manifest version: one listing and two reads.
+    """Load the state of a branch, newest or at a manifest version: one listing and two reads.
 
-    `failed` is the newest version that could not be read before; a newer one may have come.
+    `unreadable_version` failed to load before: it is an error if it is still the newest.
     """
     location = layout.manifest_directory(ulid)
     try:
@@ -56,28 +56,30 @@ def read_manifest(
         raise absent_manifest(store, ulid) from None
     except StorageError as error:
         raise _unreadable(store, location, version, error) from error
-    if cell.version == 0:  # what Lance makes of a file of zeros
+    if cell.version == 0:  # Lance reads a file of zeros as version 0
         raise _unreadable(store, location, version, None)
     check_stamp(cell.stamp)
     try:
         with unpanicked():
             return Opened(from_rows(cell.rows(READ), cell.version), cell)
     except (OSError, ValueError, LookupError, TypeError, InternalError) as error:
-        # Replaced since it was opened, and its rows cleaned up?
+        # It may have been replaced after it was opened, and its rows cleaned up.
         if version is None and cell.version != failed and cells.newest(cell) != cell.version:
             return read_manifest(store, ulid, failed=cell.version)
-        failed = isinstance(error, OSError) and not store.root.local
+        store_failed = isinstance(error, OSError) and not store.root.local
         failure = storage_failure(error, effect="none")
-        raise _rows_unreadable(store, cell, failure, failed=failed) from error
+        raise _rows_unreadable(store, cell, failure, failed=store_failed) from error
 
 
 def _unreadable(
     store: Store, location: str, version: int | None, error: StorageError | None
 ) -> StorageError:
-    """Torn, if only the newest version is; a failing store as it is; else damaged."""
+    """Return `TornError` if only the newest version is torn, the store's own error, or damage."""
     torn = torn_version(store, location) if version is None else None
     if torn is not None:
-        message = f"version {torn} of {location} was cut off by a power loss; nobody was told of it"
+        message = (
+            f"version {torn} of {location} was torn by a power loss before it was acknowledged"
+        )
         return TornError(message)
     told = error is not None and (error.kind != "unknown" or not store.root.local)
     return error if error is not None and told else _damaged(location, error)
@@ -86,7 +88,7 @@ def _unreadable(
 def _rows_unreadable(
     store: Store, cell: Cell, failure: StorageError, *, failed: bool
 ) -> StorageError:
-    """The error for a version whose rows cannot be read; files that are missing are named."""
+    """Return the error for a version whose rows cannot be read; it names missing files."""
     lost = [name for name in cells.files_of(cell) if store.objects.read(name) is None]
     if lost:
         message = f"{cell.location} is damaged: {', '.join(lost)} is missing; nothing was changed"
@@ -102,20 +104,20 @@ def _damaged(location: str, error: StorageError | None = None) -> StorageError:
 
 
 def swap_state(store: Store, base: Opened, state: State) -> Opened:
-    """The next state, if nobody was faster: see `cell.swap` for the two ways to fail."""
+    """Swap in the next state, if it is still based on the newest; see `cell.swap` for failures."""
     return Opened(state, cells.swap(store, base.cell, to_rows(state, base.version + 1)))
 
 
 def is_newest(opened: Opened) -> bool:
-    """Whether no newer version exists: the look before an acknowledgement, one listing.
+    """Return whether no newer version exists: the check before an acknowledgement, one listing.
 
-    Not so either when the root was made again since: a swap that landed there is taken back.
+    Also False if the root was created again since: a swap that landed in the new root is withdrawn.
     """
     cell = opened.cell
     found = cells.newest(cell)
     if cell.base is None or found not in (0, opened.version):
         return found == opened.version
-    # What it replaced is not below it: cleaned up, or in another root, which lacks what it names.
+    # Its predecessor is missing: cleaned up, or in another root, which lacks the files it needs.
     if not _is_whole(opened):
         cells.withdraw(cell)
         return False
@@ -124,30 +126,30 @@ def is_newest(opened: Opened) -> bool:
 
 
 def stillness(opened: Opened) -> object | None:
-    """What changes when the manifest does, told without a request; None where unknown."""
+    """Return a value that changes with the manifest, without a request; None where unknown."""
     return cells.stillness(opened.cell)
 
 
 def is_displaced(opened: Opened) -> bool:
-    """Whether another graph stands where a state was read: one listing."""
+    """Return whether another graph now exists where a state was read: one listing."""
     return cells.newest(opened.cell) == 0 and not _is_whole(opened)
 
 
 def _is_whole(opened: Opened) -> bool:
-    """Whether all that a state names is there; no cleanup takes anything that the newest names."""
+    """Return whether all files of a state exist; a cleanup never removes those of the newest."""
     state, read = opened.state, opened.cell.store.objects.read
-    named = [{state.schema.location}, *({one.name} for one in state.chunks)]
+    named = [{state.schema.location}, *({chunk.name} for chunk in state.chunks)]
     named += [version_names(one.location, one.lance_version) for one in state.tables.values()]
     return all(any(read(name) is not None for name in names) for names in named)
 
 
 def secure(opened: Opened) -> None:
-    """Let a state that others may have written survive a power loss, before it is answered for."""
+    """Sync a state that others may have written, before anything is acknowledged based on it."""
     cells.secure(opened.cell)
 
 
 def check_stamp(stamp: str | None) -> None:
-    """Refuse a graph that another storage format wrote; nothing is touched."""
+    """Refuse a graph of another storage format; nothing is changed."""
     if stamp == str(layout.STAMP):
         return
     if stamp is None:

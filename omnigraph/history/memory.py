@@ -1,7 +1,7 @@
 """What a handle has shown its caller: the base of strict writes.
 
-A strict write (update, delete, overwrite) decides on what the caller saw. Owns the content id of
-each table as it was last shown. Maintenance since then passes; a logical change is a conflict.
+A strict write (update, delete, overwrite) is based on what the caller saw. Owns the content id of
+each table as last shown. Maintenance since then is ignored; a logical change is a conflict.
 """
 
 import threading
@@ -12,28 +12,28 @@ from .plan import SameContent, Watch
 
 
 class Shown:
-    """The tables as a handle last showed them; a query or a refresh moves it, a write alone not."""
+    """The tables as last shown to the caller; a write never makes unseen changes count as shown."""
 
     def __init__(self, tables: Mapping[str, TableEntry]) -> None:
         self._lock = threading.Lock()
         self._seen = dict(tables)
 
     def show(self, tables: Mapping[str, TableEntry]) -> None:
-        """The caller has seen these tables; a table that is not named was not seen."""
+        """Record that the caller has seen these tables; tables not given were not seen."""
         with self._lock:
             self._seen = {**self._seen, **tables}
 
     def strict(self, keys: Iterable[str] = ()) -> Watch:
-        """A condition for one write: nothing the caller has not seen happened to these tables."""
+        """Return the read set of a write: these tables must not have changed since last shown."""
         with self._lock:
             seen = {key: self._seen[key] for key in keys if key in self._seen}
         return Watch(tuple(SameContent(key, e.content_id, e.version) for key, e in seen.items()))
 
     def wrote(self, commit: Commit, watch: Watch) -> None:
-        """Follow one's own write, except where it landed on a change that was never shown.
+        """Follow a write of this handle, except where it was applied to a change never shown.
 
-        What an idempotency key made before is not followed: it landed on a base that nobody
-        watched, and it may be older than what was shown since.
+        The earlier commit of an idempotency key is not followed: it was applied to a base without
+        a read set, and it may be older than what was shown since.
         """
         if commit.id != watch.commit_id:
             return

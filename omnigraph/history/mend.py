@@ -1,6 +1,6 @@
-"""A manifest whose newest versions were torn by a power loss: put right by who opens for writing.
+"""Manifests whose newest versions were torn by a power loss: repaired when opened for writing.
 
-Only what was never acknowledged is set aside, it is kept, and a record of it is left.
+Only versions that were never acknowledged are set aside. They are kept, and a record is written.
 """
 
 import logging
@@ -14,9 +14,9 @@ _log = logging.getLogger("omnigraph")
 
 
 def set_torn_aside(store: Store, branch: str, ulid: str) -> None:
-    """Set the torn versions above the newest readable one aside, if there are any.
+    """Set aside the torn versions above the newest readable one, if there are any.
 
-    The newest goes first: whoever goes on after a cut finds a shorter run of the same kind.
+    The newest goes first, so a crash in between leaves a shorter run of the same kind.
     """
     location = layout.manifest_directory(ulid)
     for version in torn.torn_run(store, location):
@@ -25,7 +25,7 @@ def set_torn_aside(store: Store, branch: str, ulid: str) -> None:
         )
         if place is not None:
             _log.warning(
-                "version %d of branch %s was not written to its end, and was moved to %s",
+                "version %d of branch %s was not completely written, and was moved to %s",
                 version,
                 branch,
                 place,

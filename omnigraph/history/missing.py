@@ -1,6 +1,7 @@
-"""Files that a state names and that are not there: proved by a listing, told in words that help.
+"""Errors for table files that a state references and that are missing.
 
-Looks only after something failed. It never hides another failure, nor one that may have written.
+Looks for missing files only after an operation failed, and proves the loss by a listing. It must
+never hide an unrelated failure, nor a failure that may have written something.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,20 +18,20 @@ from .remains import absent_manifest, lost_versions
 
 Tables = Mapping[str, TableEntry]
 _HELP = (
-    "`omnigraph check` names them; restore them from a copy;"
+    "run `omnigraph check` to list them, then restore them from a backup;"
     " other tables and older commits may be intact"
 )
 _OTHER = ("transient", "precondition")
 
 
 def missing(store: Store, key: str, names: Sequence[str]) -> DamagedError:
-    """The error of a table whose files were lost."""
+    """Return the error for a table whose files were lost."""
     reason = f"{missing_words(store, key, names)}; nothing was changed"
     return DamagedError(reason, kind="not_found", hint=_HELP)
 
 
 def missing_manifest(store: Store, ref: Ref) -> OmnigraphError:
-    """The error of a name whose manifest is not there: damage, unless the name was closed since."""
+    """Return the error for a ref without a manifest: damage, unless the ref was closed since."""
     if ref == refs.MAIN_REF:
         return absent_manifest(store, ref.ulid)
     if refs.highest_number(store, ref.name, ref.place) != ref.number:
@@ -39,13 +40,13 @@ def missing_manifest(store: Store, ref: Ref) -> OmnigraphError:
 
 
 def missing_words(store: Store, key: str, names: Sequence[str]) -> str:
-    """What is missing of a table."""
+    """Describe which files of a table are missing."""
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"files of {key} are missing in {store.root.uri}: {names[0]}{more}"
 
 
 def first_missing(store: Store, tables: Tables) -> DamagedError | None:
-    """The error of the first table that has lost a file; None when all are there."""
+    """Return the error of the first table with a missing file, or None if all files exist."""
     from omnigraph.storage.transfer import missing_files
 
     for key, entry in sorted(tables.items()):
@@ -56,7 +57,7 @@ def first_missing(store: Store, tables: Tables) -> DamagedError | None:
 
 
 def damaged(store: Store, tables: Tables, *, deep: bool) -> dict[str, DamagedError]:
-    """The tables that cannot be read, and why; `deep` reads all their rows to learn it."""
+    """Return the unreadable tables with their errors; `read_rows` reads every row to find out."""
     every = ((key, _damage(store, key, entry, deep)) for key, entry in sorted(tables.items()))
     return {key: error for key, error in every if error is not None}
 
@@ -77,13 +78,16 @@ def _damage(store: Store, key: str, entry: TableEntry, deep: bool) -> DamagedErr
             for _ in stored_batches(store, name) if deep else ():
                 pass
     except (StorageError, OSError, ValueError, RuntimeError):
-        return DamagedError(f"{key} cannot be read: {name} is damaged; nothing was changed of it")
+        return DamagedError(f"{key} cannot be read: {name} is damaged; the table was not changed")
     return None
 
 
 @contextmanager
 def told_when_missing(store: Store, tables: Callable[[], Tables]) -> Iterator[None]:
-    """Let what failed because a file is missing say so; `tables` are those that the block uses."""
+    """Raise `DamagedError` if the block failed because a file of `used_tables` is missing.
+
+    Any other failure passes through unchanged.
+    """
     try:
         yield
     except (StorageError, OSError) as error:

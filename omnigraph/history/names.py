@@ -1,8 +1,8 @@
-"""Names of branches beside one another: which new name cannot stand beside those that exist.
+"""Conflicts between branch names: which new name cannot coexist with the existing ones.
 
-What a single name may be is judged by `omnigraph.naming`. Nothing here reads or writes. Live names
-are disjoint as paths, and case alone never tells two of them apart: `review` and `review/a` cannot
-both exist, nor can `review` and `Review`, which are one directory on some file systems.
+`omnigraph.naming` validates a single name; nothing here reads or writes. Open names are disjoint as
+paths and never differ in case alone: `review` and `review/a` cannot both exist, and neither can
+`review` and `Review`, which share a directory on case-insensitive file systems.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ __all__ = ["check_disjoint", "check_new", "clean", "find_case_variant", "overlap
 
 
 def overlapping(name: str, existing: Iterable[str]) -> list[str]:
-    """The names that a new one cannot stand beside: itself, and paths above and below it.
+    """Return the existing names that conflict with a new one: itself, its ancestors, descendants.
 
     >>> overlapping("review", ["main", "review", "Review/a", "reviews"])
     ['review', 'Review/a']
@@ -29,7 +29,7 @@ def _overlap(name: str, other: str) -> bool:
 
 
 def find_case_variant(name: str, existing: Iterable[str]) -> str | None:
-    """Another name that differs only in case.
+    """Return an existing name that differs only in case, or None.
 
     >>> find_case_variant("V1", ["v1", "V1"])
     'v1'
@@ -39,7 +39,7 @@ def find_case_variant(name: str, existing: Iterable[str]) -> str | None:
 
 
 def check_disjoint(name: str, existing: Iterable[str]) -> None:
-    """Refuse a name that exists, or that is a path above or below one that exists."""
+    """Raise `AlreadyExists` if a name exists already, or is a path above or below one that does."""
     for other in overlapping(name, existing):
         if other == name:
             raise AlreadyExists(f"branch '{name}' already exists", branch=name)

@@ -1,7 +1,7 @@
-"""How a branch or a tag came to be, recorded in the first version of its manifest.
+"""Origin record of a branch or tag, stored in the first version of its manifest.
 
-Every publish carries the record on, so that a manifest whose ref object is lost still says what it
-was called and which operation created it. It decides nothing while the ref object is there.
+Every publish copies the record, so that a manifest whose ref object is lost still tells its name
+and the operation that created it. While the ref object exists, the record decides nothing.
 """
 
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ RefKind = Literal["branch", "tag"]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The creation of a branch or tag.
+    """How a branch or tag was created.
 
-    `operation_id` is the intent of the creation, `number` the number of the ref object it was about
-    to take, `parent_ulid` the branch that it was forked from.
+    `operation_id` is the intent of the creation, `number` the ref number that the creation was
+    about to claim, `parent_ulid` the branch it was forked from. The field names are stored.
     """
 
     kind: RefKind
@@ -37,10 +37,10 @@ class Origin:
         return layout.TAGS if self.kind == "tag" else layout.REFS
 
     def to_json(self) -> dict[str, Any]:
-        """The metadata of the manifest row."""
+        """Return the metadata of the manifest row."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> "Origin":
-        """The record of a manifest row; unknown members are skipped."""
+        """Parse the metadata of a manifest row; unknown members are ignored."""
         return cls(**{name: facts.get(name) for name in cls.__dataclass_fields__})  # type: ignore[arg-type]

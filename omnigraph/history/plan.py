@@ -1,7 +1,7 @@
-"""What a write wants: effects on tables, and requirements that must hold where it lands.
+"""The plan of a write: effects on tables, and requirements on the state it is published on.
 
-Owns the small objects of a write. A requirement can be checked again after every lost swap, on the
-state that the next attempt is based on; a plan that still holds is replayed, else made anew.
+Owns the small objects of a write. After a lost swap every requirement is checked again on the next
+base; a plan that still holds is replayed there, otherwise it is prepared again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,9 +21,10 @@ from .manifest import Opened
 
 @dataclass(frozen=True, slots=True)
 class WriteTxn:
-    """One pinned base, captured once: everything a write decides is decided on it.
+    """The pinned base of a write. Every decision of the write is made on this one state.
 
-    `again` says that another writer was faster: upkeep that only came along stays away then.
+    `is_retry` says that another writer won the previous attempt. Optional maintenance that was
+    attached to the write is dropped then, so that it cannot make the write lose again.
     """
 
     store: Store
@@ -34,11 +35,11 @@ class WriteTxn:
     again: bool = False
 
     def entry(self, key: str) -> TableEntry | None:
-        """What the base says of a table."""
+        """Return the base's entry of a table, or None."""
         return self.base.state.tables.get(key)
 
     def table(self, key: str) -> Table:
-        """A table at the version that the base names."""
+        """Open a table at the version that the base references."""
         entry = self.entry(key)
         if entry is None:
             raise ReadSetConflict(member="tables", expected=key)
@@ -46,29 +47,29 @@ class WriteTxn:
 
 
 class Requirement(Protocol):
-    """Something a write read, and that must still be so where it lands."""
+    """Something that a write has read and that must still hold on the base it is published on."""
 
     def to_json(self) -> list[Any]:
-        """The kind and the facts, so that somebody else can check it after its owner is gone."""
+        """Return kind and arguments, so that another process can check it after a crash."""
 
     def check(self, txn: WriteTxn) -> None:
-        """Raise the typed conflict when it does not hold on the base of `txn`."""
+        """Raise the typed conflict if the requirement does not hold on the base of `txn`."""
 
 
 @dataclass(frozen=True, slots=True)
 class SameContent:
-    """A table has not changed logically; maintenance does not count."""
+    """The rows of a table have not changed; maintenance in between is allowed."""
 
     key: str
     content_id: str
     version: int
 
     def to_json(self) -> list[Any]:
-        """The requirement as plain data."""
+        """Return the requirement as JSON data."""
         return ["same_content", self.key, self.content_id, self.version]
 
     def check(self, txn: WriteTxn) -> None:
-        """Compare content ids, never numbers."""
+        """Compare content ids, never version numbers: maintenance changes those, too."""
         now = txn.entry(self.key)
         if now is None or now.content_id != self.content_id:
             actual = now.version if now else None
@@ -77,9 +78,10 @@ class SameContent:
 
 @dataclass(frozen=True, slots=True)
 class SameVersion:
-    """A table is exactly the version that was seen; maintenance counts, too.
+    """A table is still at the exact version that was read; maintenance in between is a conflict.
 
-    For a write that puts a version of its own in its place, and would undo what came between.
+    For a write that replaces the table with a version of its own, which would undo whatever was
+    published in between.
     """
 
     key: str
@@ -88,7 +90,7 @@ class SameVersion:
     version: int
 
     def to_json(self) -> list[Any]:
-        """The requirement as plain data; the numbers of Lance exceed 2^63, hence text."""
+        """Return the requirement as JSON data; Lance version numbers exceed 2^63, hence text."""
         return ["same_version", self.key, self.content_id, str(self.lance_version), self.version]
 
     def check(self, txn: WriteTxn) -> None:
@@ -102,18 +104,18 @@ class SameVersion:
 
 @dataclass(slots=True)
 class Watch:
-    """A condition of a write that also remembers on which contents it was checked last."""
+    """The contents that a caller has read, and the contents on which they were last checked."""
 
     same: tuple[SameContent, ...] = ()
     base: dict[str, str] = field(default_factory=dict)
     commit_id: str | None = None
 
     def to_json(self) -> list[Any]:
-        """The watched contents as plain data."""
+        """Return the read contents as JSON data."""
         return ["watch", [one.to_json() for one in self.same]]
 
     def check(self, txn: WriteTxn) -> None:
-        """Compare content ids with those that were shown."""
+        """Compare the current content ids with those that the caller has read."""
         for one in self.same:
             one.check(txn)
         self.base = {key: entry.content_id for key, entry in txn.base.state.tables.items()}
@@ -122,12 +124,12 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class SameHead:
-    """The branch has not moved at all."""
+    """The branch has no new commit at all."""
 
     commit_id: str
 
     def to_json(self) -> list[Any]:
-        """The requirement as plain data."""
+        """Return the requirement as JSON data."""
         return ["same_head", self.commit_id]
 
     def check(self, txn: WriteTxn) -> None:
@@ -139,12 +141,12 @@ class SameHead:
 
 @dataclass(frozen=True, slots=True)
 class SameSchema:
-    """The schema that the write was planned with."""
+    """The schema is still the one that the write was planned with."""
 
     hash: str
 
     def to_json(self) -> list[Any]:
-        """The requirement as plain data."""
+        """Return the requirement as JSON data."""
         return ["same_schema", self.hash]
 
     def check(self, txn: WriteTxn) -> None:
@@ -156,16 +158,16 @@ class SameSchema:
 
 @dataclass(frozen=True, slots=True)
 class HeadWas:
-    """A conditional write: the caller decided on exactly this commit."""
+    """A conditional write: the caller decided on the basis of exactly this commit."""
 
     commit_id: str
 
     def to_json(self) -> list[Any]:
-        """The requirement as plain data."""
+        """Return the requirement as JSON data."""
         return ["head_was", self.commit_id]
 
     def check(self, txn: WriteTxn) -> None:
-        """Compare the head commit; the answer is final, never retried inside."""
+        """Compare the head commit. A mismatch is final: retrying would ignore the condition."""
         now = txn.base.state.head.commit_id
         if now != self.commit_id:
             raise PreconditionFailed(expected=self.commit_id, actual=now)
@@ -173,17 +175,17 @@ class HeadWas:
 
 @dataclass(frozen=True, slots=True)
 class AbsentIds:
-    """No entity of these ids exists: 'not there' is something a write has read."""
+    """No entity with these ids exists. The absence of a row is a read, too."""
 
     key: str
     ids: tuple[str, ...]
 
     def to_json(self) -> list[Any]:
-        """The requirement as plain data."""
+        """Return the requirement as JSON data."""
         return ["absent_ids", self.key, list(self.ids)]
 
     def check(self, txn: WriteTxn) -> None:
-        """Look the ids up; the first that exists is named."""
+        """Look the ids up and raise `KeyConflict` for the first one that exists."""
         found = find_rows(txn.table(self.key), "id", self.ids, ["id"])
         if found.num_rows:
             raise KeyConflict(type_key=self.key, entity_id=found["id"][0].as_py())
@@ -191,9 +193,9 @@ class AbsentIds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SameAnswer:
-    """A lookup gives the rows that it gave: absent keys, present ends and counts are reads.
+    """A lookup still returns the same rows: absent keys, existing endpoints and counts are reads.
 
-    `where` are the values that were looked for by column, `answer` what was found, or its digest.
+    `lookup_values` are the searched values by column, `expected_rows` the result or its digest.
     """
 
     key: str
@@ -203,13 +205,13 @@ class SameAnswer:
     columns: tuple[str, ...] = ()
 
     def to_json(self) -> list[Any]:
-        """The requirement as plain data."""
+        """Return the requirement as JSON data."""
         asked = [[name, plain_values(values)] for name, values in self.where]
         names = list(self.columns or self.answer.column_names)
         return ["same_answer", self.key, self.content_id, asked, digest(self.answer), names]
 
     def check(self, txn: WriteTxn) -> None:
-        """Ask again, unless the table has not changed."""
+        """Repeat the lookup, unless the table has not changed."""
         now = txn.entry(self.key)
         if now is not None and now.content_id == self.content_id:
             return
@@ -221,16 +223,16 @@ class SameAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AbsentTable:
-    """A table does not exist: somebody else may register it first."""
+    """A table does not exist; another writer may create it first."""
 
     key: str
 
     def to_json(self) -> list[Any]:
-        """The requirement as plain data."""
+        """Return the requirement as JSON data."""
         return ["absent_table", self.key]
 
     def check(self, txn: WriteTxn) -> None:
-        """Look for the table."""
+        """Raise `VersionConflict` if the table exists."""
         now = txn.entry(self.key)
         if now is not None:
             raise VersionConflict(type_key=self.key, expected=None, actual=now.version)
@@ -238,14 +240,15 @@ class AbsentTable:
 
 @dataclass(frozen=True, slots=True)
 class PublishPlan:
-    """Everything one publish will make visible, complete before anything is.
+    """Everything that one publish makes visible, complete before any of it is visible.
 
-    `writes` are staged changes by table key; `registered` are new tables, `dropped` tables that
-    go. `foreign` are commits of another branch that a merge brings along, `merged` its head,
-    `details` how it was decided.
-    `maintenance` preserves content, so content ids stay. `epoch` is the collector's epoch under
-    which files were staged, by default that of the base; it does not matter to files that are
-    `protected` by the operation's own intent.
+    `writes` are staged changes by table key, `new_tables` the tables to register, `dropped_tables`
+    those to remove, `adopted_tables` existing versions taken over from another state. For a merge,
+    `incoming_commits` are the commits of the other branch, `merged_head` is its head, and
+    `details` says how conflicts were resolved.
+    `maintenance` keeps the content, so content ids stay. `gc_epoch` is the collector epoch in which
+    the files were staged, by default that of the base: a later epoch means that a collector may
+    have removed them. Files `protected_by_intent` are exempt, whatever the epoch.
     """
 
     operation: str
@@ -265,10 +268,10 @@ class PublishPlan:
     protected: bool = False
 
     def standing_on(self, txn: WriteTxn) -> "PublishPlan":
-        """The same plan, with what it takes for granted of its base written down.
+        """Return the plan with its implicit assumptions about the base as explicit requirements.
 
-        It puts tables in the place of others, or of none: those are read by it. And its files are
-        safe in the collector's epoch of the base only.
+        The plan replaces tables, or assumes that they do not exist, so it has read them. Its files
+        are safe only in the collector epoch of the base.
         """
         placed = sorted({*self.registered, *self.adopted, *self.dropped})
         reads = tuple(_as_it_is(key, txn.entry(key)) for key in placed)
@@ -282,7 +285,7 @@ def _as_it_is(key: str, entry: TableEntry | None) -> Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Who writes, why, and the key under which a repetition is recognised."""
+    """Author, message, and the idempotency key that identifies a repeated request."""
 
     actor: str | None = None
     message: str | None = None
@@ -309,12 +312,12 @@ _KINDS: dict[str, Callable[..., Requirement]] = {
 
 
 def requirement_from_json(facts: Sequence[Any]) -> Requirement:
-    """A requirement from plain data."""
+    """Parse a requirement from JSON data."""
     kind, *rest = facts
     return _KINDS[kind](*rest)
 
 
 def hold(requirements: Sequence[Requirement], txn: WriteTxn) -> None:
-    """Check all requirements on a base; raises the first conflict."""
+    """Check all requirements on a base; raise the first conflict."""
     for one in requirements:
         one.check(txn)

@@ -1,7 +1,7 @@
-"""Points of the past by whatever names them: ids, versions, moments, tags, branches, steps back.
+"""Revisions: resolve a commit id, version, timestamp, tag, branch or `HEAD~n` to a snapshot.
 
-Owns how a word is read. A word that is no id is a tag, else a branch, else a moment or a number.
-Finds states; never opens a table and never changes anything.
+Owns the precedence of names: a text that is not a commit id is a tag, else a branch, else a
+timestamp or a version number. It resolves names only; it opens no table and changes nothing.
 """
 
 from contextlib import suppress
@@ -26,11 +26,11 @@ from .tags import list_tags, open_tag, shown_by
 
 Named = str | int | datetime | timedelta
 HEAD = "HEAD"
-_DIGITS = 18  # of a number in a text: no count of commits has more
+_DIGITS = 18  # of a number in a revision; no commit count or version number is longer
 
 
 def find_point(store: Store, line: Line, near: Snapshot, point: Named) -> Snapshot:
-    """The state that a caller means; `near` is what `HEAD` stands for."""
+    """Resolve a revision to a snapshot; `HEAD` stands for `head_snapshot`."""
     check_point(point)
     if isinstance(point, timedelta):
         return snapshot(store, line, ids.now() - abs(point))
@@ -42,14 +42,14 @@ def find_point(store: Store, line: Line, near: Snapshot, point: Named) -> Snapsh
 
 
 def check_point(point: object) -> None:
-    """Refuse what cannot name a state, whatever exists."""
+    """Raise `InputError` for a value that cannot be a revision, whatever exists in the graph."""
     if isinstance(point, bool) or not isinstance(point, str | int | datetime | timedelta):
-        message = f"{describe(point)} names no state"
+        message = f"{describe(point)} is not a revision"
         raise InputError(message, reason="expected a name, a number or a time")
 
 
 def find_commit_named(store: Store, line: Line, near: Snapshot, text: str) -> Commit:
-    """The commit of an id, whose state may be gone, or of anything else that names one."""
+    """Resolve a revision to a commit; given by id, its state may have been cleaned up already."""
     if is_ulid(require_text(text, "commit")):
         with suppress(SnapshotNotFound):
             return find_commit(store, line, text)[2]
@@ -57,10 +57,10 @@ def find_commit_named(store: Store, line: Line, near: Snapshot, text: str) -> Co
 
 
 def _named(store: Store, line: Line, name: str) -> tuple[Line, Snapshot]:
-    """A state, and the branch on which steps before it are looked for first."""
+    """Return the snapshot of a name, and the branch on which its ancestors are searched first."""
     if is_ulid(name):
         return line, _commit(store, line, name)
-    if name and ":" not in name:  # first: a release may well be called 2026-12-01
+    if name and ":" not in name:  # before timestamps: a tag may well be called 2026-12-01
         found = _tag_or_branch(store, line, name)
         if found is not None:
             return found
@@ -75,7 +75,7 @@ def _named(store: Store, line: Line, name: str) -> tuple[Line, Snapshot]:
 
 
 def _tag_or_branch(store: Store, line: Line, name: str) -> tuple[Line, Snapshot] | None:
-    """What a name shows; None for one that is not open, or is closed just now."""
+    """Return the snapshot of a tag or branch; None if the name is not open or just closed."""
     tag = refs.look_up(store, name, layout.TAGS)
     if tag is not None:
         with suppress(NotFound):
@@ -92,12 +92,12 @@ def _unknown(store: Store, name: str) -> InputError:
     known = (*refs.known_names(store), *refs.known_names(store, layout.TAGS))
     hint = did_you_mean(name, known, WAYS)
     return InputError(
-        f"{quote_name(name)} names no snapshot", reason="no branch and no tag", hint=hint
+        f"unknown revision {quote_name(name)}", reason="no branch and no tag", hint=hint
     )
 
 
 def _commit(store: Store, line: Line, commit_id: str) -> Snapshot:
-    """A commit of this branch, of any other, or of what only a tag keeps."""
+    """Open a commit of this branch, of any other branch, or one that only a tag still keeps."""
     try:
         return snapshot(store, line, commit_id)
     except SnapshotNotFound:
@@ -110,10 +110,10 @@ def _commit(store: Store, line: Line, commit_id: str) -> Snapshot:
 
 
 def _back(store: Store, line: Line, shown: Snapshot, text: str, steps: str) -> Snapshot:
-    """Some first parents before a state."""
+    """Follow first parents back from a snapshot by a number of steps."""
     if not _is_number(steps):
         raise InputError(
-            f"{quote_name(text)} names no commit", reason="expected HEAD~ and a number"
+            f"{quote_name(text)} is not a revision", reason="expected HEAD~ and a number"
         )
     at = shown.commit_id
     for _ in range(int(steps)):
@@ -129,7 +129,7 @@ def _is_number(text: str) -> bool:
 
 
 def _moment(text: str) -> datetime | None:
-    """ISO text as a moment; None for anything else."""
+    """Parse an ISO timestamp; None for any other text."""
     try:
         return datetime.fromisoformat(text) if text[:4].isdecimal() and "-" in text else None
     except ValueError:

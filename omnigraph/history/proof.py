@@ -1,7 +1,7 @@
-"""The proof that a copy holds what its states name, before anything in it can be opened.
+"""Verify that a copied graph holds everything that its states reference, before it can be opened.
 
-Owns what a state names: table versions of its head and of its past, pieces of the log, schemas.
-It reads the copy and never the source; what it finds lacking, the caller judges.
+Owns what a state references: table versions of its head and its past, log chunks, schemas. It reads
+the copy, never the source. It reports what is missing and leaves the decision to the caller.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -19,7 +19,7 @@ Version = tuple[str, int]
 
 @dataclass(slots=True)
 class Named:
-    """What some states name, each once: of the head all must be there, of the past it may be."""
+    """What some states reference. Head versions must exist, past ones may be cleaned up."""
 
     heads: set[Version] = field(default_factory=set)
     past: set[Version] = field(default_factory=set)
@@ -28,7 +28,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """What is not there: names that heads need, and versions of the past that are not whole."""
+    """What is missing: names that heads need, and past versions with missing files."""
 
     names: tuple[str, ...]
     past: tuple[Version, ...]
@@ -37,10 +37,11 @@ class Lacking:
 def what_lacks(
     store: Store, states: Iterable[State], held: Mapping[str, int], still: Set[str]
 ) -> Lacking:
-    """Compare what states name with the names that a place holds.
+    """Compare what states reference with the files that are present in the copy.
 
-    `still` are the data files that are in the source after all was carried. A sweep takes a data
-    file before the blobs beside it: one that is still there was whole when it was carried.
+    `source_data_files` are the data files that the source still has after the copy ended. A sweep
+    removes a data file before its blobs, so a data file that is still in the source had all its
+    blobs when it was copied. Without this check a copy could lack blobs, which no version lists.
     """
     states = list(states)
     pieces = {chunk.name for state in states for chunk in state.chunks}
@@ -78,14 +79,14 @@ def _versions(entries: Iterable[TableEntry]) -> set[Version]:
 
 
 class _Check:
-    """Whether versions are whole."""
+    """Checks whether all files of a table version are present."""
 
     def __init__(self, store: Store, held: Mapping[str, int], still: Set[str]) -> None:
         self.store, self.held, self.still = store, held, still
         self.places = {name.rpartition("/")[0] for name in held}
 
     def missing(self, version: Version) -> list[str]:
-        """The names that a version needs and that are not there."""
+        """Return the names that a version needs and that are missing."""
         own = version_names(*version) & self.held.keys()
         if not own:
             return [f"{version[0]}/_versions/d{version[1]}.manifest"]

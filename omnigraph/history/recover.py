@@ -1,8 +1,8 @@
-"""The look for operations whose owner is gone: each is settled, or set aside when that is hopeless.
+"""Crash recovery: settle operations whose owner is gone, or set them aside if that is hopeless.
 
-Nothing waits for this. It runs at a read-write open and now and then before a write; running it
-twice changes nothing, and only intents whose lease has run out are touched. One operation that
-cannot be settled stops neither the others nor whoever looks; only a failed listing is an error.
+Recovery runs when a graph is opened for writing and, at intervals, before a write. It is
+idempotent, nothing waits for it, and it touches only intents whose lease has expired. An operation
+that cannot be settled blocks neither the others nor the caller; only a failed listing is an error.
 """
 
 import logging
@@ -28,11 +28,11 @@ from .set_aside import set_aside
 from .settle import settle, understood
 
 Result = TypeVar("Result")
-UNFINISHED = timedelta(hours=1)  # after which a file that never got its name goes
-# Where control objects are written; the root itself holds only claims. Files of tables, pieces of
-# the log and schemas are many, and what was left there is the collector's.
+UNFINISHED = timedelta(hours=1)  # age at which a temporary file that was never renamed is removed
+# Directories of control objects; the root itself holds only claims. Table files, log chunks and
+# schemas are many: leftovers among them are the collector's job.
 _WRITTEN = ("", layout.INTENTS, layout.REFS, layout.TAGS, layout.AUDIT)
-INTERVAL = 5.0  # seconds between two looks of one process at one root
+INTERVAL = 5.0  # seconds between two recoveries of one root by one process
 _log = logging.getLogger("omnigraph")
 _looked: dict[str, float] = {}
 _looking: set[str] = set()
@@ -40,7 +40,7 @@ _lock = threading.Lock()
 
 
 def recover(store: Store) -> list[Outcome]:
-    """Settle every intent whose lease has run out: one listing when there is none."""
+    """Settle every intent whose lease has expired; costs one listing when there is none."""
     found = intents.listing(store)
     unfinished = store.objects.unfinished(*_WRITTEN)
     known = [one for one in found.set_aside if understood(one.needs)]
@@ -49,19 +49,19 @@ def recover(store: Store) -> list[Outcome]:
     try:
         with reported("none"):
             now = intents.store_time(store)
-    except StorageError as error:  # a full or read-only disk: a write would tell the same
-        _log.warning("unfinished operations are not looked at: %s", error.message)
+    except StorageError as error:  # a full or read-only disk; a write would report the same
+        _log.warning("recovery of unfinished operations was skipped: %s", error.message)
         return []
     outcomes = _settle_due(store, found, now)
     _set_unreadable_aside(store, found, now)
     _remove_leftovers(store, found, unfinished, now)
-    return [one for one in outcomes if one is not None]
+    return [outcome for outcome in outcomes if outcome is not None]
 
 
 def recover_when_due(store: Store, *, interval: float | None = None) -> list[Outcome]:
-    """The same, unless this process looked at this root just now.
+    """Run `recover`, unless this process has just done so for this root.
 
-    A look that fails is no look: the caller hears of it, and the next one looks again.
+    A failed recovery does not count: the error reaches the caller, and the next call tries again.
     """
     root = store.root.identity
     if not _begin(root, INTERVAL if interval is None else interval):
@@ -77,12 +77,12 @@ def recover_when_due(store: Store, *, interval: float | None = None) -> list[Out
 
 
 def attend(line: Line) -> None:
-    """Let every write to a line look for unfinished operations first, when that is due."""
+    """Run recovery before every write to a branch, whenever it is due."""
     line.tend = partial(recover_when_due, line.store)
 
 
 def _begin(root: str, interval: float) -> bool:
-    """Whether a look is due; who is told so must look. Nobody waits for a look under way."""
+    """Return whether recovery is due; the caller must then run it. Never wait for a running one."""
     now = ids.monotonic()
     with _lock:
         last = _looked.get(root)
@@ -103,7 +103,7 @@ def _end(root: str, looked: float | None) -> None:
 
 
 def _settle_due(store: Store, found: Listing, now: datetime) -> list[Outcome | None]:
-    """Settle operations whose lease has run out, those first that an older release set aside."""
+    """Settle operations whose lease has expired; first those that an older release set aside."""
     known = [
         one.kept
         for one in found.set_aside
@@ -117,7 +117,10 @@ def _settle_due(store: Store, found: Listing, now: datetime) -> list[Outcome | N
 
 
 def _settle_or_set_aside(store: Store, pending: Pending, *, again: bool = False) -> Outcome | None:
-    """Settle one operation; whatever fails is logged, and what fails for good is set aside."""
+    """Settle one operation. Log any failure; set the operation aside if the failure is permanent.
+
+    An unclear failure is permanent only if it happens twice while the store responds.
+    """
     for last in (False, True):
         try:
             with reported("unknown"):
@@ -136,7 +139,7 @@ def _settle_or_set_aside(store: Store, pending: Pending, *, again: bool = False)
 
 
 def _store_answers(store: Store) -> bool:
-    """Whether the store creates, lists and removes an object: then a failure is not its absence."""
+    """Whether the store creates, lists and removes an object: then the failure is not an outage."""
     try:
         with reported("none"):
             intents.store_time(store)
@@ -150,7 +153,7 @@ def _set_aside(store: Store, kept: Pending | Unreadable, error: Exception) -> Ou
 
 
 def _set_unreadable_aside(store: Store, found: Listing, now: datetime) -> None:
-    """Set aside what is damaged or of a newer release; what may be readable later stays."""
+    """Set aside damaged intents and those of a newer release; keep what may be readable later."""
     for one in found.unreadable:
         if intents.expired(one, now) and judge_failure(one.error) == "for_good":
             _set_aside(store, one, one.error)
@@ -161,13 +164,13 @@ def _remove_leftovers(
 ) -> None:
     _tolerate("leftovers", partial(intents.sweep, store, found.leftovers, now))
     for one in unfinished:
-        # Nobody reads these names, and who still writes to one hears that it is gone.
+        # Nothing reads temporary names. A writer that is still filling one will get an error.
         if now - one.modified > UNFINISHED:
             _tolerate(one.name, partial(store.objects.remove, one.name))
 
 
 def _tolerate(what: str, action: Callable[[], Result]) -> Result | None:
-    """Do something that the next look can do as well; a failure is only logged."""
+    """Run an action that the next recovery can repeat; a failure is only logged."""
     try:
         with reported("unknown"):
             return action()

@@ -1,7 +1,7 @@
-"""Whether a failed recovery of one operation is worth another attempt.
+"""Decide whether a failed recovery of one operation is worth another attempt.
 
-Decides by the type of an error and by `errno`, never by its text. It must never call a failure
-lasting that may pass by itself: the store is away, the disk is full, a permission is missing.
+Decides by error type and `errno`, never by message text. It must never call a failure permanent
+that can pass by itself: the store is down, the disk is full, a permission is missing.
 """
 
 import errno
@@ -12,26 +12,25 @@ from omnigraph.errors import OmnigraphError, StorageError
 from .intent_record import NewerReleaseError
 
 Prospect = Literal["for_good", "later", "unclear"]
-# What this name or this file meets at every attempt, whoever makes it.
+# Errors that this name or file causes at every attempt, in any process.
 _LASTING = frozenset(
     {errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.EILSEQ, errno.EINVAL}
 )
-# What a machine meets while it is out of something, or a mount is away.
+# Errors of a machine that is short of a resource, or of a mount that is gone for now.
 _PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.EIO})
 
 
 def judge_failure(error: Exception) -> Prospect:
-    """What another attempt would bring.
+    """Predict what another attempt would bring.
 
-    An unclear failure is one of this operation only if a second attempt ends the same while the
-    store answers.
+    "unclear" is permanent only if a second attempt fails as well while the store responds.
 
     >>> judge_failure(StorageError(kind="transient")), judge_failure(StorageError(kind="unknown"))
     ('later', 'unclear')
     >>> judge_failure(StorageError(kind="permanent")), judge_failure(KeyError("name"))
     ('for_good', 'for_good')
     """
-    if isinstance(error, NewerReleaseError):  # this release will never know better
+    if isinstance(error, NewerReleaseError):  # this release will never understand it
         return "for_good"
     if isinstance(error, StorageError):
         return _judge_storage(error)
@@ -50,5 +49,5 @@ def _judge_storage(error: StorageError) -> Prospect:
         return "later"
     if isinstance(cause, OSError) and cause.errno in _PASSING:
         return "later"
-    # A file that is not there may have been replaced since the state that names it was read.
+    # A missing file may have been replaced since the state that references it was read.
     return "unclear"

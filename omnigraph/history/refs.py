@@ -1,7 +1,8 @@
-"""Names of branches and tags: numbered objects, of which the highest is the ref.
+"""Refs: names of branches and tags as numbered objects, of which the highest number counts.
 
-Odd numbers open a name, even numbers close it; none is ever replaced, so that a late request of a
-deleted branch cannot touch its successor. A branch itself is its manifest, named by a ULID.
+Odd numbers open a name, even numbers close it. No object is ever overwritten: a late request for a
+deleted branch can therefore never affect its successor. The branch itself is its manifest, which
+is identified by a ULID.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +23,7 @@ from .origin import RefKind
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """An open name. `number` is that of its object; main has none. `place` tells tags apart."""
+    """An open name. `number` is that of its ref object; main has none. `directory` tells tags."""
 
     name: str
     ulid: str
@@ -32,12 +33,12 @@ class Ref:
     place: str = layout.REFS
 
 
-_ORIGIN = {"parent", "fork_commit"}  # members of a ref object beside its ULID
+_ORIGIN = {"parent", "fork_commit"}  # members of a ref object besides its ULID
 MAIN_REF = Ref(layout.MAIN, layout.MAIN)
 
 
 def list_numbers(store: Store, place: str = layout.REFS) -> dict[str, int]:
-    """The highest number of every name that was ever used: one listing."""
+    """Return the highest number of every name that was ever used; costs one listing."""
     highest: dict[str, int] = {}
     for name, number in _listed(store, place, place):
         highest[name] = max(number, highest.get(name, 0))
@@ -45,12 +46,12 @@ def list_numbers(store: Store, place: str = layout.REFS) -> dict[str, int]:
 
 
 def open_names(numbers: Mapping[str, int]) -> list[str]:
-    """The names that are open, sorted, main first of all names it sorts with."""
+    """Return the open names, sorted, including main."""
     return sorted([layout.MAIN, *(name for name, number in numbers.items() if number % 2)])
 
 
 def find_ref(store: Store, name: str, place: str = layout.REFS) -> Ref:
-    """The ref of an open name: one listing and one read; unknown is a `NotFound` with a guess."""
+    """Return the ref of an open name: one listing, one read. Raise `NotFound` with a suggestion."""
     found = look_up(store, name, place)
     if found is None:
         raise missing(name, place, known_names(store, place))
@@ -58,7 +59,7 @@ def find_ref(store: Store, name: str, place: str = layout.REFS) -> Ref:
 
 
 def look_up(store: Store, name: str, place: str = layout.REFS) -> Ref | None:
-    """The ref of an open name; None for one that is not."""
+    """Return the ref of an open name, or None if it is not open."""
     if name == layout.MAIN and place == layout.REFS:
         return MAIN_REF
     number = highest_number(store, name, place)
@@ -66,7 +67,7 @@ def look_up(store: Store, name: str, place: str = layout.REFS) -> Ref | None:
 
 
 def read_ref(store: Store, name: str, number: int, place: str = layout.REFS) -> Ref | None:
-    """What one object of a name says; None when it is not there, damage is told."""
+    """Read one ref object; None if it does not exist. Raise `DamagedError` if it is damaged."""
     path = layout.ref_name(name, number, place)
     try:
         facts = store.objects.read_json(path)
@@ -84,22 +85,22 @@ def read_ref(store: Store, name: str, number: int, place: str = layout.REFS) -> 
 
 def _damaged(name: str, path: str, place: str) -> DamagedError:
     message = f"the ref object of {kind_of(place)} '{name}', {path}, is damaged"
-    hint = f"`omnigraph repair` says whether it can be restored; or restore {path} from a copy"
+    hint = f"run `omnigraph repair` to see what can be restored, or restore {path} from a backup"
     return DamagedError(message, hint=hint)
 
 
 def highest_number(store: Store, name: str, place: str = layout.REFS) -> int:
-    """The highest number of one name, 0 when it was never used."""
+    """Return the highest number of one name; 0 if it was never used."""
     if not layout.can_have_refs(name):
         return 0
     directory = layout.ref_name(name, 0, place).rpartition("/")[0]
-    # By name, too: a store may take the directory of one name for that of others ("a/." is "a").
+    # Compare names, too: some stores normalize paths, so that "a/." lists the directory of "a".
     numbers = (number for found, number in _listed(store, directory, place) if found == name)
     return max(numbers, default=0)
 
 
 def is_shown(store: Store, ref: Ref) -> bool:
-    """Whether a name leads to its branch: by the ordinary lookup, and in the listing of names."""
+    """Whether a name leads to its branch, both by lookup and in the listing of all names."""
     found = look_up(store, ref.name, ref.place)
     if found is None or (found.ulid, found.number) != (ref.ulid, ref.number):
         return False
@@ -107,7 +108,7 @@ def is_shown(store: Store, ref: Ref) -> bool:
 
 
 def known_names(store: Store, place: str = layout.REFS) -> list[str]:
-    """The names that a guess chooses from; none when the store cannot be asked just now."""
+    """Return the open names, for suggestions; empty if the store does not respond now."""
     with suppress(StorageError):
         found = open_names(list_numbers(store, place))
         return found if place == layout.REFS else [one for one in found if one != layout.MAIN]
@@ -115,7 +116,7 @@ def known_names(store: Store, place: str = layout.REFS) -> list[str]:
 
 
 def missing(name: str, place: str = layout.REFS, known: Iterable[str] = ()) -> NotFound:
-    """The error of a name that is not open, with a guess from those that are."""
+    """Return the error for a name that is not open, with a suggestion from the existing names."""
     hint = did_you_mean(name, known, f"list what exists: {kind_of(place)} list")
     if place == layout.REFS:
         return BranchNotFound(f"no branch {quote_name(name)}", branch=name, hint=hint)
@@ -130,32 +131,33 @@ def _taken(name: str, place: str) -> AlreadyExists:
 
 
 def kind_of(place: str) -> RefKind:
-    """What the names in a directory of ref objects are called."""
+    """Return what names in a directory of ref objects stand for."""
     return "branch" if place == layout.REFS else "tag"
 
 
 def _listed(store: Store, directory: str, place: str) -> list[tuple[str, int]]:
-    """Names and numbers; files that somebody else put there are passed over."""
+    """List names and numbers of ref objects; files of other programs are skipped."""
     found = (layout.parse_ref_name(one.name, place) for one in store.objects.list(directory))
-    return [one for one in found if one is not None]
+    return [parsed for parsed in found if parsed is not None]
 
 
 def take(store: Store, ref: Ref) -> dict[str, int]:
-    """Open a name for a branch under the ref's number; the loser gets `AlreadyExists`.
+    """Open a name for a branch; of several creators, all but one get `AlreadyExists`.
 
-    Asks for the highest numbers again before it says yes, and gives them.
+    Return the highest numbers, read again after the claim: the name may be closed already.
     """
     claim(store, ref)
     numbers = list_numbers(store)
     if numbers.get(ref.name) != ref.number:
-        raise BranchNotFound(f"branch '{ref.name}' was deleted at once", branch=ref.name)
+        raise BranchNotFound(f"branch '{ref.name}' was deleted right away", branch=ref.name)
     return numbers
 
 
 def claim(store: Store, ref: Ref, told: Mapping[str, Any] | None = None) -> None:
-    """Write the object that opens a name; what else is `told` stands in it.
+    """Create the object that opens a name, with `extra_members` besides those of the ref.
 
-    A branch that exists already needs a `nonce` there: it may be given a name by several at once.
+    For an existing branch these must hold a `nonce`: several processes may name it at once, and
+    the nonce tells whose object was created.
     """
     facts = {"ulid": ref.ulid, "parent": ref.parent, "fork_commit": ref.fork_commit}
     name = layout.ref_name(ref.name, ref.number, ref.place)
@@ -164,19 +166,19 @@ def claim(store: Store, ref: Ref, told: Mapping[str, Any] | None = None) -> None
 
 
 def hand_over(store: Store, ref: Ref, new: str, nonce: str) -> bool:
-    """Close the old name of a branch that has a new one; False when somebody else closed it."""
+    """Close the old name of a renamed branch; False if another process closed it."""
     name = layout.ref_name(ref.name, ref.number + 1, ref.place)
     facts = {"deleted": ref.ulid, "renamed_to": new, "nonce": f"renamed-{nonce}"}
     return store.objects.create_json(name, facts)
 
 
 def withdraw(store: Store, ref: Ref, nonce: str) -> None:
-    """Close a name that was opened a moment ago, while the branch or tag itself stays open."""
+    """Close a name that was opened a moment ago; the branch or tag itself stays open."""
     name = layout.ref_name(ref.name, ref.number + 1, ref.place)
     store.objects.create_json(name, {"deleted": ref.ulid, "nonce": f"withdrawn-{nonce}"})
 
 
 def release(store: Store, ref: Ref) -> None:
-    """Close a name, whoever comes first: the object says which branch it closed."""
+    """Close a name; the object records which branch it closed. Closing twice is harmless."""
     name = layout.ref_name(ref.name, ref.number + 1, ref.place)
     store.objects.create_json(name, {"deleted": ref.ulid, "nonce": f"deleted-{ref.ulid}"})

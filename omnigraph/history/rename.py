@@ -1,9 +1,10 @@
-"""A branch gets another name: the new one is opened and read back, then the old one is closed.
+"""Rename a branch: open the new name, verify it, then close the old one.
 
-Both name the same manifest, so that nobody who holds the branch notices. It goes through an intent:
-who is cut off between the two leaves both names, and whoever opens the graph next closes the old
-one. Of several who rename one branch, the one that closes the old name has renamed it. The old name
-is never closed before the new one is proved to lead to the branch.
+Both names lead to the same manifest, so open handles are not affected. The rename is recorded in an
+intent: after a crash between the two steps both names exist, and the next read-write open closes
+the old one. Of several concurrent renames, the one that closes the old name wins. The old name must
+never be closed before the new one is proved to lead to the branch; otherwise a store that lost
+the new name would make the branch unreachable.
 """
 
 from collections.abc import Mapping
@@ -35,24 +36,24 @@ _PARTS = ("json", "verdict")
 
 
 class NameNotShownError(StorageError):
-    """A name was written, and the store does not show it; the branch keeps its old name."""
+    """A ref object was written, but the store does not return it; the branch keeps its old name."""
 
     code = "StorageError"
     kind = "permanent"
     effect = "none"
-    hint = "choose another name; the branch is still there under its old one"
+    hint = "choose another name; the branch still exists under its old one"
 
 
 def rename_branch(store: Store, name: str, new: str, *, actor: str | None = None) -> Line:
-    """Give a branch another name; handles on it go on, whatever name they know.
+    """Rename a branch; open handles keep working, whichever name they were opened with.
 
-    Raises `BranchNotFound`, and `AlreadyExists` when the name is taken or in the way.
+    Raises `BranchNotFound`, or `AlreadyExists` if the new name exists or conflicts with another.
     """
     text, wanted = names.clean(name), names.check_new(new)
     if text == layout.MAIN:
-        raise InputError("'main' cannot be renamed", reason="main is the default line")
+        raise InputError("'main' cannot be renamed", reason="main is the default branch")
     if text == wanted:
-        raise AlreadyExists(f"branch '{text}' has that name already", branch=text)
+        raise AlreadyExists(f"branch '{text}' already has that name", branch=text)
     with reported("none"):
         head = open_line(store, text).base().state.head.commit_id
         old = refs.find_ref(store, text)
@@ -61,14 +62,14 @@ def rename_branch(store: Store, name: str, new: str, *, actor: str | None = None
         intents.arm(store, intent)
     with undecided():
         if intents.decide(store, intent, "publish") != "publish":
-            raise ConcurrentCommit(f"the renaming of '{text}' took too long and was discarded")
+            raise ConcurrentCommit(f"renaming '{text}' took too long and was discarded")
     _carry_out(store, intent)
     with undecided():
         return open_line(store, wanted)
 
 
 def _carry_out(store: Store, intent: Intent) -> None:
-    """Finish one's own rename; the intent goes when it is known what came of it."""
+    """Finish one's own rename; retire the intent as soon as the outcome is known."""
     try:
         with reported("unknown"):
             finish_rename(store, intent)
@@ -86,10 +87,11 @@ def _carry_out(store: Store, intent: Intent) -> None:
 
 
 def finish_rename(store: Store, intent: Intent) -> None:
-    """Open the new name and close the old one, as far as that is not done; others may do the same.
+    """Open the new name and close the old one; several processes may do so at once.
 
-    Raises `AlreadyExists`, `BranchNotFound` or `NameNotShownError` when it cannot be: then the new
-    name is not open, and the old one is as it was.
+    Steps that are done already are skipped. Raises `AlreadyExists`, `BranchNotFound` or
+    `NameNotVisibleError` if the rename is impossible: then the new name is closed again, and the
+    old one is unchanged.
     """
     old, made = rename_refs(intent)
     refs.claim(store, made, {"nonce": intent.id})
@@ -104,13 +106,13 @@ def finish_rename(store: Store, intent: Intent) -> None:
 
 
 def _check(store: Store, old: Ref, made: Ref) -> None:
-    """Names that appeared meanwhile are in the way; a branch that was deleted gets no name.
+    """Refuse names that conflict by now, and branches that were deleted.
 
     Unless the old name is closed already, the new one must lead to the branch.
     """
     numbers = refs.list_numbers(store)
     if numbers.get(old.name, 0) > old.number:
-        return  # closed already: by this very operation, or the closing will tell
+        return  # closed already: by this very rename, or close_renamed_name will find out
     names.check_disjoint(made.name, others(store, made.name, numbers, old.name))
     if read_manifest(store, old.ulid).state.head.closed:
         raise BranchNotFound(f"no branch '{old.name}'", branch=old.name)
@@ -124,17 +126,17 @@ def _check(store: Store, old: Ref, made: Ref) -> None:
 
 
 def _check_named_elsewhere(store: Store, old: Ref, numbers: Mapping[str, int]) -> None:
-    """The new name was closed since: the old one may go only if a third one leads to the branch."""
+    """The new name was closed since: close the old one only if a third name leads to the branch."""
     for name, number in numbers.items():
         if number % 2 and name != old.name:
             ref = refs.read_ref(store, name, number)
             if ref is not None and ref.ulid == old.ulid:
                 return
-    raise BranchNotFound(f"the renaming of '{old.name}' was taken back", branch=old.name)
+    raise BranchNotFound(f"renaming '{old.name}' was undone", branch=old.name)
 
 
 def _has_old_name_only(store: Store, intent: Intent) -> bool:
-    """Whether a failed rename left everything as it was; False when nobody can tell."""
+    """Whether a failed rename changed nothing; False if that cannot be determined."""
     old, made = rename_refs(intent)
     try:
         return refs.is_shown(store, old) and not _is_open(store, made)
@@ -151,7 +153,7 @@ def _is_open(store: Store, ref: Ref) -> bool:
 
 
 def rename_refs(intent: Intent) -> tuple[Ref, Ref]:
-    """The old and the new name of a branch that an intent renames."""
+    """Return the old and the new ref of the branch that an intent renames."""
     facts = intent.facts
     origin = facts["parent"], facts["fork_commit"]
     old = Ref(intent.branch, intent.branch_ulid, facts["old_number"], *origin)

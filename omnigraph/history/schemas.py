@@ -1,7 +1,7 @@
-"""Schema objects: the source text and the identities, written once under a new name.
+"""Schema objects: source text and type identities, written once under a new name.
 
-A schema is a row of the state: it changes with the tables, may differ between branches, and a past
-commit is read with its own.
+A schema is part of the state: it changes together with the tables, may differ between branches,
+and a past commit is read with the schema that it was written with.
 """
 
 import json
@@ -25,15 +25,15 @@ from .state import State
 _KEPT = 64
 
 
-_NAMED = 10  # types in the short form of a schema
+_NAMED = 10  # types shown in the repr of a schema
 
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """A schema as a graph holds it: the text the user gave and what it means.
+    """A schema as a graph stores it: the user's source text and its compiled form.
 
-    `erased` are the directories of tables that were dropped with their history: no past commit of
-    the branch shows them any more.
+    `erased_directories` are those of tables that were dropped with their history: no past commit
+    of the branch shows them any more.
     """
 
     source: str
@@ -47,15 +47,15 @@ class Contract:
         return f"<Schema of {told}; .source is its text>"
 
 
-# A schema object is never written twice, so what was read once stays true.
+# A schema object is never overwritten, so cache entries never become stale.
 _known: dict[tuple[str, SchemaRow], Contract] = {}
 
 
 def write_schema(store: Store, contract: Contract) -> SchemaRow:
-    """Store a schema; the row that names it goes into the state."""
+    """Store a schema and return the row that references it in the state."""
     digest = ir_hash(contract.ir)
     name = layout.schema_name(digest.removeprefix("sha256:")[:24], ids.new_ulid())
-    # As text: the record of a schema has an order of members, and control objects sort theirs.
+    # Encoded as a string: member order matters in a schema, but control objects sort their members.
     ir = json.dumps(contract.ir.to_json(), ensure_ascii=False, separators=(",", ":"))
     erased = {"erased": list(contract.erased)} if contract.erased else {}
     store.objects.create_json(name, {"source": contract.source, "ir": ir, **erased})
@@ -63,7 +63,7 @@ def write_schema(store: Store, contract: Contract) -> SchemaRow:
 
 
 def read_schema(store: Store, row: SchemaRow) -> Contract:
-    """The schema of a state; one that is missing or does not hash as recorded is refused."""
+    """Read the schema of a state; refuse one that is missing or does not match its hash."""
     known = (store.root.identity, row)
     found = _known.get(known)
     if found is None:
@@ -75,7 +75,7 @@ def read_schema(store: Store, row: SchemaRow) -> Contract:
 
 
 def read_anew(store: Store, row: SchemaRow) -> Contract:
-    """The schema of a state as it is stored now, whatever this process remembers."""
+    """Read the schema of a state from the store, bypassing the cache."""
     return _read(store, row)
 
 
@@ -99,12 +99,12 @@ def _read(store: Store, row: SchemaRow) -> Contract:
 
 
 def erased_by(store: Store, state: State) -> frozenset[str]:
-    """The directories of tables that a branch has dropped with their history."""
+    """Return the directories of tables that a branch has dropped with their history."""
     return frozenset(read_schema(store, state.schema).erased)
 
 
 def dropped_for_good(key: str, commit_id: str) -> HistoryReclaimed:
-    """What a past commit says of a table that was dropped with its history."""
+    """Return the error for a past commit's table that was dropped with its history."""
     return HistoryReclaimed(
         f"{key} as of commit {commit_id} was dropped with its history",
         first_unreadable_commit_id=commit_id,
@@ -115,8 +115,8 @@ def dropped_for_good(key: str, commit_id: str) -> HistoryReclaimed:
 def schemas_agree(one: Contract, other: Contract) -> bool:
     """Whether two schemas give every type and property the same meaning and the same number.
 
-    So rows of one mean the same in the other. What both have dropped since they parted, and the
-    layout of their texts, may differ.
+    Rows of one can then be read with the other. Properties that both have dropped since they
+    diverged, and the layout of the source texts, may differ.
     """
     same = one.ir is other.ir or (one.ir.catalog, one.ir.types) == (
         other.ir.catalog,
@@ -126,22 +126,22 @@ def schemas_agree(one: Contract, other: Contract) -> bool:
 
 
 BRING_OVER = (
-    "make a new branch of '{target}', and bring over what '{source}' has:"
+    "create a new branch from '{target}', and copy the data of '{source}' to it:"
     " omnigraph export, then load --mode merge"
 )
 
 
 def schemas_differ(source: str, target: str, *, alike: bool = False) -> SchemaMismatch:
-    """The refusal of two branches whose schemas do not agree, with the way forward.
+    """Return the error for two branches whose schemas do not agree, with a way out.
 
-    Schemas that are `alike` say the same, and count their properties differently: what was changed
-    on both came in another order, and no further change helps.
+    With `same_meaning` the schemas declare the same, but number their properties differently: the
+    same changes were made in a different order on each side, and no further change can fix that.
     """
     if not alike:
         return SchemaMismatch(source=source, target=target)
     return SchemaMismatch(
-        f"the schemas of branches '{source}' and '{target}' say the same, but came to it by"
-        " other changes or in another order",
+        f"the schemas of branches '{source}' and '{target}' declare the same types, but reached"
+        " them by different changes or in a different order",
         source=source,
         target=target,
         hint=BRING_OVER.format(source=source, target=target),
@@ -153,5 +153,5 @@ def _lost(store: Store, what: str, kind: StorageKind) -> StorageError:
         f"the schema of this state {what} in {store.root.uri}; nothing was changed",
         kind=kind,
         effect="none",
-        hint="restore the root from a copy",
+        hint="restore the root from a backup",
     )

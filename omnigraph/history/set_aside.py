@@ -1,9 +1,9 @@
-"""Operations that recovery could not settle: set aside, listed, retried, dropped.
+"""Operations that recovery could not settle: set aside, list, retry, drop.
 
-A marker beside an intent says that recovery leaves it alone; the intent and its parts stay as they
-are, and protect what they name. A marker decides nothing: whoever can still settle the operation
-may. Markers are written once and removed after their intent, so that a crash at any point is
-harmless.
+A marker next to an intent tells recovery to leave it alone. The intent and its parts stay as they
+are and keep protecting what they reference. A marker decides nothing: any process that can settle
+the operation may still do so. Markers are written once and removed after their intent, so a crash
+at any point is harmless.
 """
 
 from dataclasses import replace
@@ -29,9 +29,10 @@ from .withdraw import withdraw
 
 
 def set_aside(store: Store, kept: Pending | Unreadable, error: Exception) -> Outcome | None:
-    """Leave an operation alone from now on; None when somebody has ended it meanwhile.
+    """Leave an operation alone from now on; None if it was ended by another process meanwhile.
 
-    The record comes first: a crash between the two is followed by another attempt.
+    The audit record is written before the marker: after a crash between the two, recovery simply
+    tries again. The other order could leave a marker that nobody was told about.
     """
     if store.objects.read(layout.intent_name(kept.id)) is None:
         return None
@@ -49,7 +50,7 @@ def set_aside(store: Store, kept: Pending | Unreadable, error: Exception) -> Out
 
 
 def list_set_aside(store: Store) -> list[SetAside]:
-    """Operations that recovery leaves alone, and those that it will because nobody can read them.
+    """List operations that recovery leaves alone, including unreadable ones it will set aside.
 
     Oldest first.
     """
@@ -59,9 +60,9 @@ def list_set_aside(store: Store) -> list[SetAside]:
 
 
 def retry_operation(store: Store, operation_id: str) -> Outcome | None:
-    """Settle an operation that was set aside; None when it was over already.
+    """Settle an operation that was set aside; None if it was over already.
 
-    Raises what settling raises; then it stays set aside.
+    Raises what settling raises; the operation then stays set aside.
     """
     kept = find_set_aside(store, operation_id).kept
     if isinstance(kept, Unreadable):
@@ -75,7 +76,7 @@ def retry_operation(store: Store, operation_id: str) -> Outcome | None:
 
 
 def drop_operation(store: Store, operation_id: str, actor: str | None = None) -> Outcome:
-    """Give an operation up for good, and record that; what it staged is removed by a cleanup.
+    """Give an operation up for good and record that; a cleanup removes what it staged.
 
     An operation that turns out to have been carried out is recorded as finished.
     """
@@ -92,7 +93,7 @@ def drop_operation(store: Store, operation_id: str, actor: str | None = None) ->
 
 
 def describe(error: Exception) -> str:
-    """An error on one line, as records keep it."""
+    """Describe an error on one line, as records store it."""
     if isinstance(error, StorageError):
         return error.message
     text = str(error).partition("\n")[0]
@@ -106,14 +107,14 @@ def _outcome(kept: Pending | Unreadable, error: str) -> Outcome:
 
 
 def find_set_aside(store: Store, operation_id: str) -> SetAside:
-    """One operation that is set aside; unknown is `NotFound`."""
+    """Find one operation that is set aside; raise `NotFound` if there is none."""
     for one in list_set_aside(store):
         if one.id == operation_id:
             return one
     raise NotFound(
         f"no operation '{operation_id}' is set aside",
         what=f"operation '{operation_id}'",
-        hint="list what is: omnigraph recovery list",
+        hint="list set-aside operations: omnigraph recovery list",
     )
 
 

@@ -1,7 +1,7 @@
-"""Settling one operation whose owner is gone: finish what was decided, discard the rest.
+"""Settle one operation whose owner is gone: finish it if that was decided, else discard it.
 
-Owns how each kind of operation is brought to its end. It may be called by several processes at
-once and again after any crash; whatever it raises leaves the intent where it is.
+Owns how each kind of operation is finished. Several processes may settle the same operation at
+once, and again after any crash. Whatever settling raises, the intent stays in place.
 """
 
 from collections.abc import Mapping
@@ -39,17 +39,19 @@ _WITHOUT_COMMIT = (*CREATIONS, RENAME, READ)
 
 
 def settle(store: Store, pending: Pending, *, again: bool = False) -> Outcome | None:
-    """Bring one operation to its end, and record it; None when there is nothing to tell.
+    """Finish or discard one operation and record that; None if there is nothing to report.
 
-    `again` is for an operation that was set aside: what it names may have been removed since its
-    record could not be read, and is looked for first.
+    `was_set_aside`: objects that the operation references may have been removed while its record
+    was unreadable, so they are checked first.
     """
     intent = pending.intent
-    if intent.operation == READ:  # it had no effect: that it is over is no news
+    if intent.operation == READ:  # a read lease has no effect, so its end is not reported
         intents.retire(store, intent)
         return None
     if intent.commit_id is None and intent.operation not in _WITHOUT_COMMIT:
         raise newer_release(intent.id, operation=intent.operation)
+    # The verdict comes first, and only one can ever be written. Without it, an owner that is
+    # merely slow could publish what recovery discards.
     verdict = intents.decide(store, intent, "publish" if pending.confirmed else "discard")
     if verdict is None:
         return None
@@ -63,7 +65,7 @@ def settle(store: Store, pending: Pending, *, again: bool = False) -> Outcome | 
 
 
 def understood(needs: Mapping[str, Any]) -> bool:
-    """Whether this release knows what it takes to settle an operation of a newer one.
+    """Whether this release can settle an operation that a newer release left behind.
 
     >>> understood({"schema_version": 1}), understood({"plan_version": 99}), understood({})
     (True, False, False)
@@ -87,9 +89,9 @@ def _end(store: Store, intent: Intent, kind: Kind, error: str | None = None) -> 
 def _finish_rename(store: Store, intent: Intent) -> Outcome:
     try:
         finish_rename(store, intent)
-    except NameNotShownError as error:  # the branch has its old name still
+    except NameNotShownError as error:  # the branch still has its old name
         return _end(store, intent, "discarded", error.message)
-    except (AlreadyExists, NotFound):  # somebody else has the name, or the branch
+    except (AlreadyExists, NotFound):  # the name is taken, or the branch is gone
         return _end(store, intent, "discarded")
     return _end(store, intent, "finished")
 
@@ -111,13 +113,13 @@ def _finish_publish(store: Store, intent: Intent) -> Outcome | None:
     try:
         finish(line, intent, confirmed, lambda kind: recorded.append(record(store, intent, kind)))
     except ClientError:
-        if not recorded:  # else it was refused, and that is recorded
+        if not recorded:  # otherwise it was refused, and the refusal is recorded
             raise
     return recorded[0] if recorded else None
 
 
 def _newest_line(store: Store, intent: Intent) -> Line:
-    """The branch of an operation; torn versions that nobody was told of are set aside first."""
+    """Load the branch of an operation; set aside torn versions, which were never acknowledged."""
     line = line_of(store, intent.branch, intent.branch_ulid)
     try:
         line.refresh()
@@ -128,9 +130,9 @@ def _newest_line(store: Store, intent: Intent) -> Line:
 
 
 def _check_over(line: Line, intent: Intent) -> None:
-    """Somebody else finished meanwhile, or part of a finished intent came back after a power loss.
+    """Retire an intent that was finished elsewhere, or that a power loss partly brought back.
 
-    Else something is wrong that only people can judge.
+    Anything else is damage that a person must judge.
     """
     if line.store.objects.read(layout.intent_name(intent.id)) is None:
         return
@@ -139,7 +141,7 @@ def _check_over(line: Line, intent: Intent) -> None:
         intents.retire(line.store, intent)
         return
     name = layout.intent_name(intent.id, "confirmed")
-    message = f"operation {intent.id} is to be published, and its plan, {name}, is missing"
+    message = f"operation {intent.id} must be published, but its plan, {name}, is missing"
     raise StorageError(message, kind="permanent", effect="none")
 
 
@@ -156,40 +158,41 @@ def _read_plan(intent: Intent, facts: Mapping[str, Any], txn: WriteTxn) -> Publi
     try:
         return plan_from_json(facts, txn)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, ClientError):  # no such table: an answer, not damage
+        if isinstance(error, ClientError):  # the table does not exist: a result, not damage
             raise
         raise _unreadable_plan(intent) from error
 
 
 def _unreadable_plan(intent: Intent) -> StorageError:
     name = layout.intent_name(intent.id, "confirmed")
-    message = f"what operation {intent.id} staged cannot be read; {name} was kept"
+    message = f"the plan of operation {intent.id} cannot be read; {name} was kept"
     return StorageError(message, kind="permanent", effect="none")
 
 
 def _check_files(store: Store, intent: Intent, plan: PublishPlan) -> None:
-    """Nothing is published whose files are lost: a branch that names them could not be read."""
+    """Refuse to publish if staged files are lost: the branch could not be read afterwards."""
     wanted = [name for staged in plan.writes.values() for name in staged.files]
     places = {name.rpartition("/")[0] for name in wanted}
     there = {one.name for place in places for one in store.objects.list(place)}
     lost = [name for name in wanted if name not in there]
     if lost:
-        message = f"files that operation {intent.id} staged are missing, {lost[0]} among them"
+        message = f"files staged by operation {intent.id} are missing, among them {lost[0]}"
         raise StorageError(message, kind="permanent", effect="none")
     if plan.adopted:
         check_named(store, plan.adopted.values(), intent.base_commit)
 
 
 def _finish_creation(store: Store, intent: Intent, *, again: bool) -> Outcome | None:
-    # The number before the look: who deletes closes the branch first and takes a number after.
+    # Read the number before the manifest. A deletion closes the manifest first and takes the next
+    # number afterwards, so reading in this order cannot miss a deletion.
     number = refs.highest_number(store, _created_name(intent), place_of(intent))
-    if _deleted(store, intent):  # made, named and deleted since: the name must not come back
+    if _deleted(store, intent):  # created, named and deleted since: do not bring the name back
         intents.retire(store, intent)
         return None
     state = _forked_state(store, intent)
     if again and state is not None:
         check_kept(store, state, intent.base_commit)
-    # An odd number is a name that is taken: by this operation before it was cut off, or by others.
+    # An odd number means that the name is taken: by this operation before a crash, or by another.
     number += number % 2 == 0
     made = state is not None and _take(store, intent, state, number)
     return _end(store, intent, "finished" if made else "discarded")
@@ -205,11 +208,11 @@ def _created_name(intent: Intent) -> str:
 
 
 def _deleted(store: Store, intent: Intent) -> bool:
-    """Whether the branch of a creation was made and closed again."""
+    """Whether the branch of a creation was created and closed again."""
     created = intent.creates or ""
     try:
         return read_manifest(store, created).state.head.closed
-    except TornError:  # never acknowledged: it is made again
+    except TornError:  # never acknowledged, so it is created again
         set_torn_aside(store, intent.facts["name"], created)
         return False
     except GraphNotInitialized:

@@ -1,7 +1,7 @@
-"""A frozen view of a graph: one commit, its schema, its tables at exact versions.
+"""Snapshot of a graph: one commit, its schema, and its tables at exact versions.
 
-Owns the ways to name a point in time. A snapshot never changes and never asks again where the
-branch stands; what a past commit looked like comes from the log, with the schema of then.
+Owns how a commit is selected by id, version or time. A snapshot never changes and never follows its
+branch. The state of a past commit is read from the log, with the schema of that commit.
 """
 
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ from .missing import missing
 from .schemas import Contract, dropped_for_good, erased_by, read_schema
 
 WAYS = (
-    "give a commit id, a tag, a branch, the number of a version, a moment such as"
+    "give a commit id, a tag, a branch, a version number, a timestamp such as"
     " 2024-01-31T12:00:00Z, HEAD, or HEAD~3 and main~3 for the third commit before one"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What one commit of one branch shows."""
+    """The graph at one commit of one branch."""
 
     store: Store
     branch: str
@@ -47,11 +47,11 @@ class Snapshot:
     tables: dict[str, TableEntry]
     log: Log
     past: bool = False
-    erased: frozenset[str] = frozenset()  # directories that were dropped with their history
+    erased: frozenset[str] = frozenset()  # directories of tables dropped with their history
 
     @property
     def commit(self) -> Commit:
-        """The commit that is shown; that of an old branch point is read when it is asked for."""
+        """The commit of the snapshot; read from the log on demand."""
         return self.log.get(self.commit_id)
 
     @property
@@ -60,9 +60,10 @@ class Snapshot:
         return read_schema(self.store, self.schema_row)
 
     def table(self, key: str) -> Table:
-        """A table at its pinned version; one that cleanup took from the past is reclaimed.
+        """Open a table at its pinned version.
 
-        What the newest state names is never taken: if it is gone, files were lost.
+        Raises `HistoryReclaimed` if a cleanup removed it. A cleanup never removes what the newest
+        state references: if such files are missing, they were lost, and that is `DamagedError`.
         """
         entry = self.tables.get(key)
         if entry is None:
@@ -74,7 +75,7 @@ class Snapshot:
         except FileNotFoundError as error:
             if self.is_superseded():
                 raise HistoryReclaimed(
-                    f"{key} as of commit {self.commit_id} is gone: a cleanup took it",
+                    f"{key} as of commit {self.commit_id} was removed by a cleanup",
                     first_unreadable_commit_id=self.commit_id,
                     hint="read a newer commit; tag what must stay before the next cleanup",
                 ) from error
@@ -82,7 +83,7 @@ class Snapshot:
             raise missing(self.store, key, [name]) from error
 
     def is_superseded(self) -> bool:
-        """Whether the branch has moved on since; then a cleanup may have taken this state."""
+        """Whether the branch has newer commits; only then may a cleanup have removed this state."""
         try:
             newest = open_line(self.store, self.branch).refresh().state
         except BranchNotFound:
@@ -96,7 +97,7 @@ Point = str | int | datetime | None
 
 
 def snapshot(store: Store, line: Line, at: Point = None) -> Snapshot:
-    """The newest state of a branch, or a past one: by commit id, manifest version or time."""
+    """Open the newest state of a branch, or a past one: by commit id, manifest version or time."""
     if at is None:
         return of_state(store, line, line.refresh())
     opened = line.refresh()
@@ -109,7 +110,7 @@ def snapshot(store: Store, line: Line, at: Point = None) -> Snapshot:
 
 
 def find_commit(store: Store, line: Line, commit_id: str) -> tuple[Line, Log, Commit]:
-    """A commit by id: on this branch first, then on all others."""
+    """Find a commit by id: on this branch first, then on all others."""
     log = Log(store, line.refresh().state)
     found = log.find(commit_id)
     if found is not None:
@@ -118,9 +119,9 @@ def find_commit(store: Store, line: Line, commit_id: str) -> tuple[Line, Log, Co
     for name in list_branches(store):
         try:
             other = open_line(store, name)
-        except BranchNotFound:  # deleted since it was listed
+        except BranchNotFound:  # deleted since the listing
             continue
-        except DamagedError as error:  # another branch may have the commit
+        except DamagedError as error:  # another branch may have the commit; report it only if none
             damage = error
             continue
         log = Log(store, other.base().state)
@@ -135,7 +136,7 @@ def _by_id(store: Store, line: Line, log: Log, text: str) -> Snapshot:
         return _synthetic(store, text)
     if not is_ulid(text):
         raise InputError(
-            f"'{text}' names no snapshot",
+            f"unknown revision '{text}'",
             reason="expected a ULID of 26 characters",
             hint=WAYS,
         )
@@ -144,16 +145,16 @@ def _by_id(store: Store, line: Line, log: Log, text: str) -> Snapshot:
 
 
 def _synthetic(store: Store, text: str) -> Snapshot:
-    """`manifest:<branch>:v<version>`, for a head without a commit of its own."""
+    """Open `manifest:<branch>:v<version>`, the id of a head without a commit of its own."""
     _, _, rest = text.partition(":")
     branch, _, version = rest.partition(":v")
     if not branch or not version.isdecimal():
-        raise InputError(f"'{text}' is no snapshot id", reason="expected manifest:<branch>:v<n>")
+        raise InputError(f"'{text}' is not a snapshot id", reason="expected manifest:<branch>:v<n>")
     return snapshot(store, open_line(store, branch), int(version))
 
 
 def of_state(store: Store, line: Line, opened: Opened) -> Snapshot:
-    """What a state of a branch shows, as it is; the branch is not asked again."""
+    """Return the snapshot of a loaded manifest; the branch is not read again."""
     state = opened.state
     head, tables = state.head.commit_id, dict(state.tables)
     log = Log(store, state)
@@ -167,9 +168,9 @@ def _of_commit(store: Store, line: Line, log: Log, commit: Commit) -> Snapshot:
 
 
 def _before(log: Log, opened: Opened, at: datetime) -> Commit:
-    """The newest first-parent commit that was published at or before a time."""
+    """Find the newest first-parent commit that was published at or before a time."""
     if at.tzinfo is None:
-        raise InputError("a time without a zone names no moment", reason="give an offset or UTC")
+        raise InputError("the timestamp has no time zone", reason="give an offset or UTC")
     micros = round((at - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
     for one in log.first_parents(opened.state.head.commit_id):
         if one.published_at <= micros:
@@ -178,12 +179,12 @@ def _before(log: Log, opened: Opened, at: datetime) -> Commit:
 
 
 def _published_as(log: Log, opened: Opened, version: int) -> Commit:
-    """The commit that a manifest version showed: the newest one published at or below it."""
+    """Find the commit that a manifest version showed: the newest one published at or below it."""
     if version > opened.version or version < 1:
-        raise SnapshotNotFound(f"there is no version {version}", version=version)
+        raise SnapshotNotFound(f"manifest version {version} does not exist", version=version)
     head = opened.state.head
     for one in log.first_parents(head.commit_id):
-        # Commits from the fork on down were published in another manifest, with other numbers.
+        # From the fork downwards, commits were published in another manifest with other numbers.
         if one.id == head.fork or one.manifest_version <= version:
             return one
-    raise SnapshotNotFound(f"there is no version {version}", version=version)
+    raise SnapshotNotFound(f"manifest version {version} does not exist", version=version)

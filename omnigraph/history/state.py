@@ -1,8 +1,8 @@
-"""The state of one branch: which tables, which schema, which head, the newest commits.
+"""The state of one branch: tables, schema, head and newest commits, and its rows in the manifest.
 
-Owns the record and its rows in the manifest. A state is read whole and written whole; what a
-publish folded in memory and what a fresh read gives are the same value. One row is the checksum of
-all others and of the manifest version that they belong to: rows of another version are refused.
+A state is always read and written as a whole. The state that a publish computed in memory equals
+the one that a fresh read returns. One row is a checksum of all other rows and of the manifest
+version they belong to: rows that were written for another version are refused.
 """
 
 import json
@@ -20,7 +20,7 @@ from omnigraph.errors import InternalError
 from .commit import Commit, SchemaRow, TableEntry
 from .origin import Origin
 
-# Lance trains a compressor on more than 32 KiB of text, which takes longer than writing it.
+# Lance trains a compressor on texts above 32 KiB, which takes longer than writing them.
 _UNCOMPRESSED = {"lance-encoding:compression": "none"}
 ROWS = pa.schema(
     [
@@ -46,9 +46,10 @@ class StateMismatch(ValueError):  # noqa: N818 - a reader turns it into a typed 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a branch stands, and the commit it was forked from.
+    """The head commit of a branch, and the commit that the branch was forked from.
 
-    `nonce` marks publishes that have no commit of their own: a fence, the closing one.
+    `nonce` identifies publishes without a commit of their own: a fence, or the closing version.
+    The field names are the member names of the stored row.
     """
 
     commit_id: str
@@ -61,7 +62,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A sealed piece of the log: how many commits, and the last on the first-parent line."""
+    """A sealed log chunk: its commit count, and its last commit on the first-parent chain."""
 
     name: str
     count: int
@@ -70,9 +71,9 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All rows of a manifest. `tail` is in log order, oldest first; the head's commit is last.
+    """All rows of a manifest. `tail` is in log order, oldest first; the head commit is last.
 
-    `origin` is None for main, and where an older release created the branch.
+    `origin` is None for main, and for branches that an older release created.
     """
 
     head: Head
@@ -84,16 +85,16 @@ class State:
     origin: Origin | None = None
 
     def closing(self, nonce: str) -> "State":
-        """The last state of a branch: the same, closed."""
+        """Return the final state of a branch: the same, closed."""
         return replace(self, head=replace(self.head, closed=True, nonce=nonce))
 
 
 def to_rows(state: State, version: int) -> pa.Table:
-    """The rows of a state for one manifest version."""
+    """Encode a state as the rows of one manifest version."""
     rows = [_head_row(state.head), _schema_row(state.schema)]
-    rows += [_table_row(one) for _, one in sorted(state.tables.items())]
-    tail = [_cached_row(one) for one in state.tail]
-    last = [_chunk_row(one) for one in state.chunks]
+    rows += [_table_row(entry) for _, entry in sorted(state.tables.items())]
+    tail = [_cached_row(commit) for commit in state.tail]
+    last = [_chunk_row(chunk) for chunk in state.chunks]
     last += [_stream_row(name, token) for name, token in sorted(state.streams.items())]
     last += [_row("origin", "origin", state.origin.to_json())] if state.origin else []
     lines = [*map(_line_of, rows), *(line for _, line in tail), *map(_line_of, last)]
@@ -102,9 +103,9 @@ def to_rows(state: State, version: int) -> pa.Table:
 
 
 def from_rows(rows: Sequence[Mapping[str, Any]], version: int) -> State:
-    """The state that the rows of a manifest version hold; unknown kinds of rows are skipped.
+    """Decode the rows of a manifest version; unknown row types are skipped.
 
-    Raises `StateMismatch` when the rows do not match their checksum; old manifests have none.
+    Raises `StateMismatch` if the rows do not match their checksum; old manifests have none.
     """
     recorded = [row for row in rows if row["object_type"] == _CHECKSUM]
     covered = [row for row in rows if row["object_type"] != _CHECKSUM]
@@ -122,7 +123,7 @@ def from_rows(rows: Sequence[Mapping[str, Any]], version: int) -> State:
     return State(
         head=_head(heads[0]),
         schema=SchemaRow(_facts(schemas[0])["hash"], schemas[0]["location"]),
-        tables={one.key: one for one in tables},
+        tables={entry.key: entry for entry in tables},
         tail=tuple(commit_of(row) for row in by_type.get("graph_commit", [])),
         chunks=tuple(_chunk(row) for row in by_type.get("commit_chunk", [])),
         streams={r["object_id"][7:]: _facts(r)["token"] for r in by_type.get("stream", [])},
@@ -131,39 +132,39 @@ def from_rows(rows: Sequence[Mapping[str, Any]], version: int) -> State:
 
 
 def _line_of(row: Mapping[str, Any]) -> str:
-    """A row as the text that the checksum covers."""
+    """Return the text of a row that the checksum covers."""
     return "\x1f".join([str(row.get(name)) for name in READ])
 
 
 def _checksum_lines(lines: Iterable[str], version: int) -> str:
-    """The checksum of rows, in their order, and of the manifest version that they belong to."""
+    """Return the checksum of rows in their order, and of the manifest version they belong to."""
     return f"{zlib.crc32(_ROW_END.join([str(version), *lines]).encode()):08x}"
 
 
-# Every publish writes some hundred commits again that never change.
+# Every publish writes up to some hundred commits again that never change, so their rows are cached.
 _rows_of_commits: OrderedDict[int, tuple[Commit, dict[str, Any], str]] = OrderedDict()
 _CACHED_ROWS = 4096
 
 
 def _cached_row(commit: Commit) -> tuple[dict[str, Any], str]:
-    """The row of a commit and its text, remembered for the next publish."""
+    """Return the row of a commit and its checksum text, cached for the next publish."""
     known = _rows_of_commits.get(id(commit))
     if known is None or known[0] is not commit:
         row = _commit_row(commit)
         known = _rows_of_commits[id(commit)] = commit, row, _line_of(row)
         if len(_rows_of_commits) > _CACHED_ROWS:
-            with suppress(KeyError):  # another thread was faster
+            with suppress(KeyError):  # another thread removed it first
                 _rows_of_commits.popitem(last=False)
     return known[1], known[2]
 
 
 def commit_rows(commits: Iterable[Commit]) -> pa.Table:
-    """Commits in the nine columns, for a chunk of the log."""
+    """Encode commits in the manifest columns, for a chunk of the log."""
     return pa.Table.from_pylist([_commit_row(one) for one in commits], schema=ROWS)
 
 
 def commit_of(row: Mapping[str, Any]) -> Commit:
-    """The commit of a `graph_commit` row."""
+    """Decode a `graph_commit` row."""
     facts = _facts(row)
     return Commit.from_json(row["object_id"], row["table_branch"], row["table_version"], facts)
 

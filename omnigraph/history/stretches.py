@@ -1,8 +1,8 @@
-"""The way of a table from one state to a later one, without what maintenance did to it.
+"""Path of a table's versions from one snapshot to a later one, without its maintenance steps.
 
-Maintenance moves rows to other files and keeps the content. Where it stands between two states,
-their files have little in common; on both sides of it they still do. So the way is compared in
-stretches. Reads the log only.
+Maintenance moves rows to other files and keeps the content. Two versions with maintenance between
+them share few files, but the versions before it share most, and so do those after it. The path is
+therefore compared step by step, skipping maintenance. It reads only the log.
 """
 
 from itertools import pairwise
@@ -12,18 +12,18 @@ from omnigraph.errors import CommitNotFound, HistoryReclaimed
 from .commit import TableEntry
 from .snapshot import Snapshot
 
-_FARTHEST = 4_096  # commits that are looked at
+_FARTHEST = 4_096  # commits to search
 Stretch = tuple[TableEntry, TableEntry]
 
 
 def stretches(old: Snapshot, new: Snapshot, key: str) -> list[Stretch] | None:
-    """Pairs of versions that lead from the old content to the new one; None if that saves nothing.
+    """Return version pairs that lead from the old content to the new one; None if no gain.
 
-    Each pair begins with the content with which the one before it ended.
+    Each pair starts with the content that the previous pair ended with.
     """
     was, now = old.tables[key], new.tables[key]
     way = _way(new, key, was.content_id)
-    if way is None or any(one.location != now.location for one in way):
+    if way is None or any(entry.location != now.location for entry in way):
         return None
     cuts = [(one, other) for one, other in pairwise(way) if one.content_id == other.content_id]
     if not cuts and way[0].lance_version == was.lance_version:
@@ -35,9 +35,9 @@ def stretches(old: Snapshot, new: Snapshot, key: str) -> list[Stretch] | None:
 
 
 def _way(new: Snapshot, key: str, content: str) -> list[TableEntry] | None:
-    """The versions of a table since it last had some content, oldest first; None if it never had.
+    """Return the versions of a table since it last had a given content, oldest first, or None.
 
-    Along first parents: what a merge brought is a step like any other.
+    Follows first parents: a merge is a step like any other.
     """
     found = [new.tables[key]]
     try:

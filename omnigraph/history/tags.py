@@ -1,7 +1,7 @@
 """Tags: names for single commits that stay readable whatever happens to branches.
 
-A tag is made like a branch: a manifest of its own behind a numbered name. It is never published
-to again; deleting it closes its manifest, so that a cut-off creation cannot bring it back.
+A tag is stored like a branch: a manifest of its own behind a numbered name. It is never published
+to again. Deleting it closes its manifest first, so a crashed creation cannot bring the tag back.
 """
 
 import logging
@@ -28,7 +28,7 @@ _log = logging.getLogger("omnigraph")
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A named commit: the branch it was found on, who named it, when and why."""
+    """A named commit: the branch it was found on, and who tagged it, when and why."""
 
     name: str
     commit_id: str
@@ -48,9 +48,9 @@ def create_tag(
     actor: str | None = None,
     message: str | None = None,
 ) -> Tag:
-    """Name the head of a branch, or a past commit of any branch.
+    """Tag the head of a branch, or a past commit of any branch.
 
-    A commit whose state cleanup has taken is `HistoryReclaimed`.
+    Raises `HistoryReclaimed` for a commit whose state was cleaned up.
     """
     text = names.check_new(name, "tag")
     with reported("none"):
@@ -68,15 +68,15 @@ def create_tag(
 
 
 def line_with(store: Store, line: Line, commit_id: str) -> Line:
-    """The line whose log has a commit: a branch, this one first, or a tag that alone keeps it.
+    """Find the branch whose log has a commit, this one first; or a tag that alone keeps it.
 
-    The line of a tag goes by the branch that it was found on; nobody publishes to it.
+    The state of a tag carries the name of the branch it was created from; nothing publishes to it.
     """
     try:
         return find_commit(store, line, commit_id)[0]
     except SnapshotNotFound:
         for tag in list_tags(store):
-            with suppress(NotFound):  # deleted since it was listed
+            with suppress(NotFound):  # deleted since the listing
                 ref = refs.find_ref(store, tag.name, layout.TAGS)
                 if Log(store, _opened(store, ref).state).find(commit_id) is not None:
                     return line_of(store, tag.branch or layout.MAIN, tag.ulid)
@@ -84,7 +84,7 @@ def line_with(store: Store, line: Line, commit_id: str) -> Line:
 
 
 def list_tags(store: Store) -> list[Tag]:
-    """All tags by name: one listing, and one read for each; a damaged ref object is logged."""
+    """List all tags by name: one listing, one read each. Damaged ref objects are only logged."""
     numbers = refs.list_numbers(store, layout.TAGS)
     found = [_readable(store, name, number) for name, number in numbers.items() if number % 2]
     return sorted((one for one in found if one is not None), key=lambda one: one.name)
@@ -94,12 +94,12 @@ def _readable(store: Store, name: str, number: int) -> Tag | None:
     try:
         return _read(store, name, number)
     except DamagedError as error:
-        _log.warning("tag '%s' is left out: %s", name, error.message)
+        _log.warning("tag '%s' was skipped: %s", name, error.message)
         return None
 
 
 def find_tag(store: Store, name: str) -> Tag:
-    """One tag by name; unknown is `NotFound`."""
+    """Find a tag by name; raise `NotFound` if there is none."""
     text = names.clean(name, "tag")
     number = refs.highest_number(store, text, layout.TAGS)
     found = _read(store, text, number) if number % 2 else None
@@ -109,12 +109,12 @@ def find_tag(store: Store, name: str) -> Tag:
 
 
 def open_tag(store: Store, name: str) -> Snapshot:
-    """What a tag shows; what it names is never taken by a cleanup."""
+    """Open the snapshot of a tag; a cleanup never removes what a tag references."""
     return shown_by(store, refs.find_ref(store, names.clean(name, "tag"), layout.TAGS))
 
 
 def shown_by(store: Store, ref: Ref) -> Snapshot:
-    """What the tag of a ref shows."""
+    """Open the snapshot behind the ref of a tag."""
     opened = _opened(store, ref)
     head, state = opened.state.head.commit_id, opened.state
     log = Log(store, state)
@@ -124,12 +124,12 @@ def shown_by(store: Store, ref: Ref) -> Snapshot:
 
 
 def delete_tag(store: Store, name: str) -> None:
-    """Take a name away; the commit stays as long as branches, other tags or its age keep it."""
+    """Delete a tag; its commit stays while branches, other tags or its age retain it."""
     branches.close_ref(store, refs.find_ref(store, names.clean(name, "tag"), layout.TAGS))
 
 
 def _opened(store: Store, ref: Ref) -> Opened:
-    """The state behind a name; what a cut-off deletion left is closed."""
+    """Load the manifest behind a ref; finish a deletion that crashed before it closed the name."""
     try:
         opened = read_manifest(store, ref.ulid)
     except GraphNotInitialized as error:
@@ -142,7 +142,7 @@ def _opened(store: Store, ref: Ref) -> Opened:
 
 
 def free_tag_number(store: Store, name: str) -> int:
-    """The number under which a name can be taken; what a cut-off deletion left is closed first."""
+    """Return the number to create a tag under; close a name that a crashed deletion left open."""
     numbers = refs.list_numbers(store, layout.TAGS)
     number = numbers.get(name, 0)
     if number % 2 and _stands(store, name, number):

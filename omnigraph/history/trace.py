@@ -1,8 +1,8 @@
-"""One entity through the history: its versions, and which commit gave each value.
+"""History of one entity: its versions, and the commit that set each property value.
 
-Owns the walk over the graph of commits. A version belongs to the commit that made it, on whatever
-branch; a merge that only brought it along made nothing, one that decided between two sides did.
-Each content of the table is asked once, for one row; commits that did not touch the table cost
+Owns the walk over the commit graph. A version belongs to the commit that created it, on whatever
+branch. A merge that only carried it over created nothing; a merge that decided between both sides
+did. Each content of the table is read once, for one row. Commits that did not touch the table cost
 nothing.
 """
 
@@ -28,10 +28,10 @@ from .snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class EntityVersion:
-    """What one commit made of an entity; `values` are None when it removed it.
+    """The change that one commit made to an entity; `values` is None if it removed the entity.
 
-    `before` is what the first parent has, `changed` names what differs in an update, `endpoints`
-    are the ends of an edge.
+    `before` are the values at the first parent, `changed` the properties that an update changed,
+    `endpoints` the source and target of an edge.
     """
 
     commit: Commit
@@ -45,15 +45,15 @@ class EntityVersion:
 class EntityHistory(list[EntityVersion]):
     """The versions of an entity, newest first.
 
-    `gap` is where a cleanup has taken the past: the newest commit that changed the type and can no
-    longer be compared with what was before it. Older versions are not told. None when all are.
+    `gap` is the newest commit that changed the type and whose predecessor was cleaned up, so that
+    the two cannot be compared. Versions before it are not listed. None if the history is complete.
     """
 
     gap: Commit | None = None
 
     @property
     def complete(self) -> bool:
-        """Whether every version is here, down to the first."""
+        """Whether the history reaches back to the first version."""
         return self.gap is None
 
     def __repr__(self) -> str:
@@ -63,7 +63,7 @@ class EntityHistory(list[EntityVersion]):
 
 @dataclass(frozen=True, slots=True)
 class Blamed:
-    """A property, its value now, and the commit that gave it; None when cleanup took that past."""
+    """A property with its current value and the commit that set it; None if that was cleaned up."""
 
     name: str
     value: Any
@@ -71,20 +71,20 @@ class Blamed:
 
     @property
     def actor(self) -> str | None:
-        """Who gave the value."""
+        """Who set the value."""
         return self.commit.actor if self.commit is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """The row of the entity in one content of its table, or none; with the table's columns."""
+    """The entity's row in one content of its table, possibly empty, with the table's columns."""
 
     rows: pa.Table
     schema: pa.Schema
 
 
 class Trace:
-    """An entity in everything that a state stands on."""
+    """Traces an entity through all ancestors of a snapshot."""
 
     def __init__(self, shown: Snapshot, key: str, entity_id: str) -> None:
         if key not in shown.tables:
@@ -96,7 +96,7 @@ class Trace:
         self._known: dict[str, _Row] = {}
 
     def versions(self, limit: int | None = None) -> EntityHistory:
-        """Every version, newest first, or so many; it ends where cleanup took the past."""
+        """Return the versions, newest first, up to a limit; stop where the past was cleaned up."""
         found = EntityHistory()
         for commit in self._commits:
             if limit is not None and len(found) >= limit:
@@ -113,11 +113,11 @@ class Trace:
         return found
 
     def blame(self) -> dict[str, Blamed]:
-        """For each property that the entity has now, the commit that gave its value."""
+        """Return for each property of the entity the commit that set its current value."""
         now = self._row(self._shown.commit_id)
         if now is None or not now.rows.num_rows:
-            name = self._key.partition(":")[2]
-            raise EntityNotFound(f"there is no {name} '{self._id}' here")
+            type_name = self._key.partition(":")[2]
+            raise EntityNotFound(f"there is no {type_name} '{self._id}' here")
         names = [name for name in now.rows.column_names if name != "id"]
         waiting = {self._shown.commit_id: set(names)}
         found: dict[str, Commit | None] = {}
@@ -136,7 +136,7 @@ class Trace:
         found: dict[str, Commit | None],
         now: _Row,
     ) -> None:
-        """Values that a parent had already are asked of it; the others are this commit's own."""
+        """Pass values that a parent already had on to that parent; blame this commit for others."""
         try:
             for parent in commit.parents:
                 had = asked if not self._differs(commit, parent) else self._same(parent, asked, now)
@@ -147,7 +147,7 @@ class Trace:
         found.update(dict.fromkeys(asked, commit))
 
     def _same(self, commit_id: str, names: set[str], now: _Row) -> set[str]:
-        """The properties that had the value of now at a commit."""
+        """Return the properties that already had their current value at a commit."""
         then = self._row(commit_id)
         if then is None or not then.rows.num_rows:
             return set()
@@ -155,14 +155,14 @@ class Trace:
         return {name for name in names if same_values(rows[name], now.rows[name])[0]}
 
     def _differs(self, commit: Commit, parent: str) -> bool:
-        """Whether the table differs at all; nothing is read."""
+        """Whether the table differs between a commit and a parent; compares ids, reads nothing."""
         one, other = self._entries.get(commit.id), self._entries.get(parent)
         return (one and one.content_id) != (other and other.content_id)
 
     def _change(self, commit: Commit) -> EntityChange | None:
-        """What a commit made of the entity, unless one of its parents had it so.
+        """Return the change of a commit to the entity; None if a parent already had that value.
 
-        A merge made something of it, too, when it took the state of one side against the other's.
+        A merge counts as well if it took the value of one side against a change of the other.
         """
         after = self._row(commit.id)
         changes = [self._against(parent, after) for parent in commit.parents or ("",)]
@@ -170,7 +170,7 @@ class Trace:
         return changes[0] if made or (changes[0] is not None and self._decided(commit)) else None
 
     def _decided(self, merge: Commit) -> bool:
-        """Whether the first parent of a merge had changed the entity since both went apart."""
+        """Whether the first parent of a merge had changed the entity since the merge base."""
         ours, theirs = (replace(self._shown, commit_id=one) for one in merge.parents)
         mine = self._row(ours.commit_id)
         return all(self._against(base, mine) is not None for base in best_bases(ours, theirs)[0])
@@ -186,7 +186,7 @@ class Trace:
         return next(matched(self._key, was, now, shape).records(), None)
 
     def _row(self, commit_id: str) -> _Row | None:
-        """The entity at a commit; None where there is no such table."""
+        """Read the entity at a commit; None if the table does not exist there."""
         entry = self._entries.get(commit_id)
         if entry is None:
             return None
@@ -223,7 +223,7 @@ def _version(commit: Commit, change: EntityChange) -> EntityVersion:
 
 
 def _entries(commits: list[Commit], now: TableEntry) -> Mapping[str, TableEntry | None]:
-    """What each commit names as the table, whatever it was called then."""
+    """Return the table entry of each commit, whatever the table was called then."""
     found: dict[str, TableEntry | None] = {}
     for one in reversed(commits):
         before = found.get(one.parents[0]) if one.parents else None

@@ -1,7 +1,7 @@
-"""Open manifests below `__branches/` that no open ref object names, and what that means.
+"""Open manifests below `__branches/` that no open ref references, and why.
 
-A crashed creation leaves such a manifest: it was never named, and is garbage. Every other one lost
-its ref object, or its closing version. Reads only; callers decide what to do about it.
+A crashed creation leaves such a manifest: it was never named and is garbage. Any other one has lost
+its ref object or its closing version. This module only reads; callers decide what to do.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,9 +31,9 @@ Status = Literal["never_named", "ref_lost", "closing_lost", "unknown", "unreadab
 class Unnamed:
     """An open manifest without a name.
 
-    `never_named` is garbage. `ref_lost` was named. `closing_lost` was deleted, and the version that
-    closed it is missing. `unknown` was never written to, and nothing tells whether it was named: an
-    older release created it, or the record of its creation is lost.
+    `never_named` is garbage. `ref_lost` had a name. `closing_lost` was deleted, but the version
+    that closed it is missing. `unknown` was never written to, and nothing tells whether it had a
+    name: an older release created it, or the record of its creation is lost.
     """
 
     ulid: str
@@ -45,21 +45,21 @@ class Unnamed:
 
     @property
     def directory(self) -> str:
-        """The manifest dataset."""
+        """The directory of the manifest."""
         return layout.manifest_directory(self.ulid)
 
     @property
     def label(self) -> str:
-        """The branch or tag as findings call it: by its name, or else by its ULID."""
+        """How findings refer to the branch or tag: by name, or else by ULID."""
         return f"tag {self.name or self.ulid}" if self.kind == "tag" else self.name or self.ulid
 
     @property
     def commit_id(self) -> str | None:
-        """Its head."""
+        """The head commit."""
         return self.opened.state.head.commit_id if self.opened is not None else None
 
     def to_json(self) -> dict[str, Any]:
-        """The manifest as reports show it."""
+        """Return the manifest as reports show it."""
         return {
             "manifest": self.directory,
             "status": self.status,
@@ -71,7 +71,7 @@ class Unnamed:
 
 @dataclass(frozen=True, slots=True)
 class DamagedRef:
-    """A highest ref object that opens a name and cannot be parsed."""
+    """The highest ref object of a name, which opens it but cannot be parsed."""
 
     place: str
     name: str
@@ -80,13 +80,13 @@ class DamagedRef:
 
     @property
     def path(self) -> str:
-        """The object."""
+        """The name of the ref object."""
         return layout.ref_name(self.name, self.number, self.place)
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """All names at one moment: the highest numbers, the manifests that open ones name, damage."""
+    """All refs at one moment: highest numbers, ULIDs of open names, damaged ref objects."""
 
     numbers: Mapping[str, Mapping[str, int]]
     ulids: frozenset[str]
@@ -94,16 +94,17 @@ class Names:
 
 
 def find_unnamed(store: Store, ulids: Iterable[str] | None = None) -> tuple[list[Unnamed], Names]:
-    """Every open manifest that no name leads to, of those given, and the names as they are.
+    """Return every open manifest, of those given, that no name leads to, and the refs as listed.
 
-    The order matters beside live operations: a creation arms its intent before it writes a
-    manifest, and removes it after naming; a deletion closes the manifest before the name.
+    The reading order matters with live operations: a creation arms its intent before it writes
+    the manifest and removes the intent after naming it; a deletion closes the manifest before the
+    name. Listing manifests, then intents, then names never takes a live branch for a lost one.
     """
     existing = sorted(branch_ulids(store) if ulids is None else ulids)
     busy = _busy_ulids(store)
     names = read_names(store)
-    candidates = [one for one in existing if one not in busy and one not in names.ulids]
-    unclosed = [found for one in candidates if (found := _read_open(store, one)) is not None]
+    candidates = [ulid for ulid in existing if ulid not in busy and ulid not in names.ulids]
+    unclosed = [found for ulid in candidates if (found := _read_open(store, ulid)) is not None]
     if not unclosed:
         return [], names
     ref_objects = _read_ref_objects(store)
@@ -112,13 +113,13 @@ def find_unnamed(store: Store, ulids: Iterable[str] | None = None) -> tuple[list
 
 
 def branch_ulids(store: Store) -> set[str]:
-    """The manifests below `__branches/` that have a version: one listing."""
+    """List the manifests below `__branches/` that have a version; costs one listing."""
     found = (one.name.split("/") for one in store.objects.list(layout.BRANCHES))
     return {parts[1] for parts in found if len(parts) > 3 and parts[2] == "_versions"}
 
 
 def _busy_ulids(store: Store) -> set[str]:
-    """Manifests that an intent is about to name, or to rename; one set aside counts, too."""
+    """Return the ULIDs that an intent is about to name or rename, including intents set aside."""
     listed = intents.listing(store)
     waiting = [*listed.pending, *(one.kept for one in listed.set_aside)]
     known = [one.intent for one in waiting if isinstance(one, Pending)]
@@ -127,7 +128,7 @@ def _busy_ulids(store: Store) -> set[str]:
 
 
 def read_names(store: Store) -> Names:
-    """The names of one moment: two listings in a row that are equal show what was between them."""
+    """List the refs at one moment: two equal listings in a row prove that nothing changed."""
     before: dict[str, dict[str, int]] = {}
     for _ in range(_LISTINGS):
         numbers = {place: refs.list_numbers(store, place) for place in PLACES}
@@ -147,7 +148,7 @@ def read_names(store: Store) -> Names:
 
 
 def _read_open(store: Store, ulid: str) -> Unnamed | None:
-    """A manifest that is not closed; one that was torn by a power loss was never named."""
+    """Read a manifest unless it is closed; one torn by a power loss was never named."""
     try:
         opened = read_manifest(store, ulid)
     except (GraphNotInitialized, TornError):
@@ -168,7 +169,7 @@ class _RefObject:
 
 
 def _read_ref_objects(store: Store) -> list[_RefObject]:
-    """All ref objects there are, lower numbers too."""
+    """Read all ref objects, including superseded numbers."""
     found: list[_RefObject] = []
     for place in PLACES:
         for one in store.objects.list(place):
@@ -176,14 +177,14 @@ def _read_ref_objects(store: Store) -> list[_RefObject]:
             try:
                 facts = store.objects.read_json(one.name) if parsed is not None else None
             except StorageError:
-                continue  # damaged: it is reported by its name
+                continue  # damaged; reported under its name
             if parsed is not None and facts is not None:
                 found.append(_RefObject(place, *parsed, facts))
     return found
 
 
 def _judge(store: Store, one: Unnamed, ref_objects: Sequence[_RefObject]) -> Unnamed:
-    """What it means that nothing names an open manifest."""
+    """Find out why no name leads to an open manifest."""
     if one.opened is None:
         return one
     state, ulid = one.opened.state, one.ulid
@@ -204,7 +205,7 @@ def _judge(store: Store, one: Unnamed, ref_objects: Sequence[_RefObject]) -> Unn
 
 
 def _last_name(opened: Opened, mine: Sequence[_RefObject]) -> str | None:
-    """The last name that a manifest is known to have had; None after a rename to an unknown one."""
+    """Return the last known name of a manifest; None after a rename to an unknown name."""
     state = opened.state
     renames = [ref for ref in mine if str(ref.facts.get("nonce")).startswith("renamed-")]
     latest = max(renames, key=lambda ref: str(ref.facts["nonce"]), default=None)
@@ -213,29 +214,30 @@ def _last_name(opened: Opened, mine: Sequence[_RefObject]) -> str | None:
     known = [one.branch for one in state.tail if one.id == state.head.commit_id != state.head.fork]
     known += [state.origin.name] if state.origin is not None else []
     known += [ref.name for ref in mine]
-    former = {ref.name for ref in renames}  # an older release did not record the new name
+    former = {ref.name for ref in renames}  # older releases did not record the new name
     return next((name for name in known if name is not None and name not in former), None)
 
 
 def _was_deleted(ulid: str, name: str | None, mine: Sequence[_RefObject]) -> bool:
-    """Whether its last name was closed by a deletion, which closes the manifest first.
+    """Whether the last name was closed by a deletion, which closes the manifest first.
 
-    A rename that failed closes the new name in the same way, so another name proves nothing.
+    A failed rename closes the new name in the same way, so any other name proves nothing.
     """
     nonce = f"deleted-{ulid}"
     return any(ref.name == name and ref.facts.get("nonce") == nonce for ref in mine)
 
 
 def _is_pending(store: Store, one: Unnamed) -> bool:
-    """Whether the record of its creation is there, readable or not: recovery has not ended it."""
+    """Whether the intent of its creation still exists: then recovery has not ended it yet."""
     origin = one.opened.state.origin if one.opened is not None else None
     return origin is not None and store.objects.read(intent_name(origin.operation_id)) is not None
 
 
 def _by_audit(store: Store, operation_id: str) -> Status:
-    """What became of a creation: only one that was discarded is known to have named nothing.
+    """Classify a manifest by the audit record of its creation.
 
-    One that somebody dropped may have been carried out before its record was damaged.
+    Only a discarded creation is known to have named nothing. A dropped one may have been carried
+    out before its record was damaged.
     """
     try:
         facts = store.objects.read_json(f"{layout.AUDIT}/{operation_id}.json")

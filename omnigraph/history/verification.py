@@ -1,7 +1,7 @@
-"""Files verified against their checksums before they are rewritten, and on first use if asked for.
+"""Verify files against their checksums before they are rewritten, and on first use on request.
 
-Owns the rule that damage is never copied into a fresh file, where no checksum could show it any
-more. On an object store nothing is read for this alone: such a store verifies what it keeps.
+Owns the rule that damage is never copied into a new file, where no checksum could reveal it. On an
+object store nothing is read for this alone: such a store verifies its own data.
 """
 
 import threading
@@ -28,18 +28,18 @@ from .state import State
 def damaged_files(
     store: Store, state: State, names: Iterable[str], executor: Hands
 ) -> dict[str, DamagedError]:
-    """The files among these that do not match their checksums, each with the error that says so."""
+    """Return the files that do not match their checksums, each with its error."""
     wanted = frozenset(names)
     try:
         expected = find_checksums(store, state, wanted)
-    except HistoryReclaimed:  # pieces of the log were merged since, and cleaned up
+    except HistoryReclaimed:  # log chunks were merged since and the old ones cleaned up
         expected = find_checksums(store, read_manifest(store, state.head.ulid).state, wanted)
     wrong = executor.verify(store, expected)
     return {name: mismatch_error(name, reason) for name, reason in wrong.items()}
 
 
 def mismatch_error(name: str, reason: str) -> DamagedError:
-    """The error for a file that is not what was written."""
+    """Return the error for a file whose bytes are not those that were written."""
     return DamagedError(f"{name} is damaged: {reason}; nothing was changed")
 
 
@@ -50,9 +50,9 @@ def check_intact(store: Store, state: State, names: Iterable[str]) -> None:
 
 
 def intact(store: Store, state: State) -> Callable[[Iterable[str]], bool]:
-    """A test of whether files may be rewritten: all that have a checksum match it.
+    """Return a test whether files may be rewritten: all that have a checksum match it.
 
-    Local disks only: elsewhere every file passes, because reading it would cost a request.
+    Only for local disks. Elsewhere every file passes, because reading it would cost a request.
     """
 
     def test(names: Iterable[str]) -> bool:
@@ -61,7 +61,7 @@ def intact(store: Store, state: State) -> Callable[[Iterable[str]], bool]:
         try:
             expected = find_checksums(store, state, frozenset(names))
             return not any(find_mismatch(store, name, one) for name, one in expected.items())
-        except OmnigraphError:  # a log that cannot be read stops no write
+        except OmnigraphError:  # an unreadable log must not block a write
             return False
 
     return test
@@ -69,10 +69,10 @@ def intact(store: Store, state: State) -> Callable[[Iterable[str]], bool]:
 
 @dataclass(slots=True)
 class FirstUseVerifier:
-    """Verifies the files of every table version that is opened, each file once in a process.
+    """Verifies the files of every table version that is opened, each file once per process.
 
-    The checksums come from the logs of all branches and tags. They are read again only when a
-    version has a file that none of them names.
+    The checksums come from the logs of all branches and tags. They are read again only if a version
+    has a file without a known checksum.
     """
 
     checksums: dict[str, FileChecksum] = field(default_factory=dict)
@@ -101,14 +101,14 @@ class FirstUseVerifier:
             self.verified.add(name)
 
     def _below(self, places: Iterable[str]) -> set[str]:
-        """The recorded files of directories: of indexes, and of blobs beside a data file."""
+        """Return the recorded files below directories: indexes, and blobs next to a data file."""
         prefixes = tuple(f"{place}/" for place in places)
         return {name for name in self.checksums if prefixes and name.startswith(prefixes)}
 
     def _learn(self, store: Store) -> None:
         for place in (layout.REFS, layout.TAGS):
             for name in refs.known_names(store, place):
-                # What is wrong with another branch is found by who opens it, and by `check`.
+                # Damage of another branch is reported when that is opened, and by `check`.
                 with suppress(OmnigraphError):
                     ref = refs.look_up(store, name, place)
                     if ref is not None:
@@ -117,6 +117,6 @@ class FirstUseVerifier:
     def _learn_from(self, store: Store, ulid: str) -> None:
         for commit in Log(store, read_manifest(store, ulid).state).newest_commits():
             if commit.id not in self._commits:
-                with suppress(StorageError):  # a lost object of checksums says nothing of files
+                with suppress(StorageError):  # a lost checksum object says nothing about files
                     self.checksums.update(read_checksums(store, commit))
                 self._commits.add(commit.id)

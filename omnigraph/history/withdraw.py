@@ -1,7 +1,7 @@
-"""Taking back an operation that was decided and could not be carried out.
+"""Withdraw an operation that was decided but could not be carried out.
 
-Whoever was about to carry it out may only sleep: each kind of operation is closed in the way that
-a late owner runs into. What was carried out after all is left alone.
+Its owner may be merely suspended and wake up later. Each kind of operation is therefore blocked in
+a way that makes a late owner fail. An operation that was carried out after all is left alone.
 """
 
 import logging
@@ -26,9 +26,9 @@ _log = logging.getLogger("omnigraph")
 
 
 def withdraw(store: Store, intent: Intent) -> bool:
-    """Make sure that nobody carries an operation out; True when somebody has.
+    """Make sure that no process carries an operation out; True if one has already.
 
-    Raises when that may succeed later: the store is away, or the branch is busy.
+    Raises if withdrawing may succeed later: the store is down, or the branch is busy.
     """
     if intent.operation == READ or _verdict(store, intent) != "publish":
         return False
@@ -36,15 +36,15 @@ def withdraw(store: Store, intent: Intent) -> bool:
         with reported("unknown"):
             return _close_door(store, intent)
     except Exception as error:
-        # What fails for good here fails for whoever would carry it out, too.
+        # What fails permanently here would also fail for a process that carries it out.
         if judge_failure(error) == "later":
             raise
-        _log.warning("operation %s is dropped without closing what it began: %s", intent.id, error)
+        _log.warning("operation %s is dropped without blocking its owner: %s", intent.id, error)
         return False
 
 
 def _verdict(store: Store, intent: Intent) -> str | None:
-    """What was decided; a verdict that cannot be read may have been to publish."""
+    """Return the verdict; one that cannot be read counts as a verdict to publish."""
     try:
         return intents.decide(store, intent, "discard")
     except StorageError as error:
@@ -58,7 +58,7 @@ def _close_door(store: Store, intent: Intent) -> bool:
         return _close_creation(store, intent)
     if intent.operation == RENAME:
         return _close_rename(store, intent)
-    if intent.commit_id is None:  # of a newer release: nobody here knows what it does
+    if intent.commit_id is None:  # of a newer release; this one does not know what it does
         return False
     line = line_of(store, intent.branch, intent.branch_ulid)
     stands = refuse(line, intent)
@@ -66,7 +66,7 @@ def _close_door(store: Store, intent: Intent) -> bool:
 
 
 def _close_creation(store: Store, intent: Intent) -> bool:
-    """Close the manifest, unless the name leads to it: then the branch or tag was made."""
+    """Close the manifest, unless the name leads to it: then the branch or tag was created."""
     name, created = intent.facts["name"], intent.creates or ""
     try:
         ref = refs.look_up(store, name, place_of(intent))
@@ -76,7 +76,7 @@ def _close_creation(store: Store, intent: Intent) -> bool:
         ref = None
     if ref is not None and ref.ulid == created:
         return True
-    with suppress(GraphNotInitialized):  # it was never made
+    with suppress(GraphNotInitialized):  # it was never created
         close(store, line_of(store, name, created))
     return False
 

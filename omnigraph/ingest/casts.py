@@ -1,7 +1,7 @@
-"""Columns of a caller's table as columns of ours, where nothing is lost on the way.
+"""Lossless casts from columns of a caller's table to stored columns.
 
-Texts stay texts, numbers become wider or narrower numbers if every one of them fits, times keep
-their moment. Everything else goes value by value, by the rules of a record.
+Strings stay strings, numbers are widened or narrowed if every value fits, timestamps keep their
+instant. Everything else is converted value by value, by the rules for records.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ from .limits import LoadLimits
 def cast_column(
     prop: Property, given: Any, type_name: str, fault: Fault, limits: LoadLimits
 ) -> pa.Array:
-    """A column of a table as the column of a property; `fault` is told of what does not fit."""
+    """Convert a table column to the column of a property; report misfits to `report_fault`."""
     if isinstance(given, pa.ChunkedArray):
         given = given.combine_chunks()
     if kinds.is_dictionary(given.type):
@@ -33,21 +33,21 @@ def cast_column(
 
 
 def _cast(prop: Property, given: pa.Array) -> pa.Array | None:
-    """The column in one step, or None when it has to be looked at value by value."""
+    """Cast the column in one step; None if it must be converted value by value."""
     blob = prop.type.scalar is ScalarType.BLOB
     target = pa.large_binary() if blob else arrow_type(prop.type)
     if given.type == target:
         return given
     if not _alike(given.type, target):
         return None
-    # Of a time only what is finer than a millisecond is cut off; numbers must fit as they are.
+    # Of a timestamp only digits below a millisecond may be truncated; numbers must fit exactly.
     moments = kinds.is_timestamp(given.type)
     try:
         made = given.cast(target, safe=not moments)
     except pa.ArrowException:
         return None
     if moments and pc.any(pc.less(given.cast(pa.int64()), 0)).as_py():
-        return None  # cast rounds towards 1970
+        return None  # before 1970, the cast would round up instead of down
     return made
 
 
@@ -87,5 +87,5 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _is_moment(kind: pa.DataType) -> bool:
-    """A timestamp with a zone; without one nobody knows which moment is meant."""
+    """Return whether this is a timestamp with a zone; without one the instant is ambiguous."""
     return bool(kinds.is_timestamp(kind) and kind.tz is not None)

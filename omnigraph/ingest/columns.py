@@ -1,7 +1,7 @@
-"""Values of one property, record by record, as one Arrow column.
+"""Conversion of the values of one property into one Arrow column.
 
-Owns the quick way for columns whose values are all of the plain form, and the slow one that finds
-out which value does not fit. Both give the same column; only the slow one knows of problems.
+Owns the fast path for columns of plain values, and the slow path that finds the values that do not
+fit. Both build the same column; only the slow path reports faults.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ def column(
     fault: Fault,
     limits: LoadLimits | None = None,
 ) -> pa.Array:
-    """The column of a property; `fault` is told the position and error of what does not fit."""
+    """Build the column of a property; report position and error of misfits to `report_fault`."""
     quick = _quick(prop.type, values)
     made = quick if quick is not None else _slow(prop, values, type_name, fault)
     within_limits(made, f"{type_name}.{prop.name}", limits or LoadLimits())
@@ -56,14 +56,14 @@ def column(
 
 
 def stored_column(kind: PropertyType, values: Sequence[Any]) -> pa.Array:
-    """The column of values that are in their stored form already."""
+    """Build the column of values that are already in their stored form."""
     if kind.scalar is ScalarType.BLOB:
         return pa.array(values, pa.large_binary())
     return pa.array(values, arrow_type(kind))
 
 
 def _quick(kind: PropertyType, values: Sequence[Any]) -> pa.Array | None:
-    """The column when all values are plain, else None."""
+    """Build the column if all values are plain, else return None."""
     if kind.is_list or kind.is_vector:
         return _quick_lists(kind, values)
     types = set(map(type, values))
@@ -110,13 +110,13 @@ def _quick_lists(kind: PropertyType, values: Sequence[Any]) -> pa.Array | None:
 
 
 def _places(values: Sequence[Any]) -> pa.Array:
-    """For each value its number among those that are there, null for null."""
+    """Return each value's position among the non-null values; null for null."""
     absent = np.array([one is None for one in values])
     return pa.array(np.cumsum(~absent) - 1, pa.int64(), mask=absent)
 
 
 def _slow(prop: Property, values: Sequence[Any], type_name: str, fault: Fault) -> pa.Array:
-    """Value by value; what does not fit becomes null and is told."""
+    """Convert value by value; a value that does not fit is reported and becomes null."""
     stored: list[Any] = []
     for at, value in enumerate(values):
         try:
@@ -135,7 +135,7 @@ def _refused(one: BlobUri) -> ExternalBlobPolicyError:
 
 
 def within_limits(made: pa.Array, name: str, limits: LoadLimits) -> None:
-    """Refuse a text or blob that is too long to be a value."""
+    """Raise if a string or blob is too long for a value."""
     items = made.flatten() if pa.types.is_list(made.type) else made
     texts = pa.types.is_string(items.type) or pa.types.is_large_binary(items.type)
     if texts and items.nbytes > limits.value_bytes:

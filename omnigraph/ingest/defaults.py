@@ -1,4 +1,4 @@
-"""`@default`: the value of a property that a record leaves out."""
+"""`@default`: the value of a property that a record omits."""
 
 from functools import lru_cache
 from typing import Any
@@ -14,7 +14,7 @@ from .columns import stored_column
 
 @lru_cache(maxsize=1024)
 def default_value(prop: Property) -> Any:
-    """The stored value of the default, or None when the property has none."""
+    """Return the stored value of the default; None if the property has none."""
     if prop.default is None:
         return None
     kind, literal = prop.type, prop.default
@@ -29,18 +29,18 @@ def default_value(prop: Property) -> Any:
 
 
 def defaults_of(one: Node | Edge) -> dict[str, Any]:
-    """The defaults of a type by property; None where there is none."""
+    """Return the defaults of a type by property; None where there is none."""
     return {prop.name: default_value(prop) for prop in one.properties}
 
 
 def first_value(prop: Property) -> pa.Scalar | None:
-    """What a new property is in entities that are there: null, unless it must have a value."""
+    """Return the value of a new property in existing entities; None (null) unless required."""
     if prop.type.nullable or prop.default is None:
         return None
     return stored_column(prop.type, [default_value(prop)])[0]
 
 
 def first_values(one: Node | Edge) -> dict[str, pa.Scalar]:
-    """What the properties of a type are in entities from before them; null is left out."""
+    """Return the values of a type's properties in entities that predate them; nulls omitted."""
     found = {prop.name: first_value(prop) for prop in one.properties}
     return {name: value for name, value in found.items() if value is not None}

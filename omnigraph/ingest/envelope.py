@@ -1,7 +1,7 @@
 """One record of a load: `{"type": ...}` for a node, `{"edge": ...}` for an edge.
 
-Owns the rules of the envelope, for lines of JSON and for dicts alike. What is inside `data` is
-only asked for its names here; values are for `columns`.
+Owns the rules of the envelope, for JSON lines and dicts alike. Checks only the member names inside
+`data`; their values are checked by `columns`.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ _EMPTY: dict[str, Any] = {}
 
 
 def take(intake: Intake, line: int, record: Any, *, truncating: bool) -> None:
-    """Put a record on the shelf of its type, or write down why that is not possible."""
+    """Add a record to the buffer of its type, or record why it is invalid."""
     try:
         if type(record) is not dict:
             raise InputError(reason=f"expected one JSON object, got {_kind(record)}")
@@ -39,13 +39,13 @@ def take(intake: Intake, line: int, record: Any, *, truncating: bool) -> None:
 
 
 def _closes_baseline(record: dict[str, Any]) -> bool:
-    """Whether a record is the last one of a baseline of changes, which is no entity."""
+    """Return whether this is the closing record of a change baseline, which is not an entity."""
     told = record.get("baseline") if len(record) == 1 else None
     return type(told) is dict and told.keys() == {"snapshot_commit_id", "resume_cursor"}
 
 
 def placed(error: ClientError, line: int) -> ClientError:
-    """The same error, with the line among its facts."""
+    """Return the same error with the line number among its details."""
     return type(error)(hint=error.hint, **{**error.details, "line": line})
 
 
@@ -92,21 +92,22 @@ def _edge_type(catalog: Catalog, name: str) -> Edge:
 
 
 def _truncation(record: dict[str, Any], known: frozenset[str], truncating: bool) -> bool:
-    """Whether the record empties its type; any other member that is not known is refused."""
+    """Return whether the record truncates its type; any other unknown member is an error."""
     extra = next(name for name in record if name not in known)
     if extra != "truncate":
-        raise InputError(reason=f"'{extra}' is no member of a record", member=extra)
+        raise InputError(reason=f"unknown member '{extra}' in a record", member=extra)
     if record["truncate"] is not True or len(record) != 2:
-        raise InputError(reason="'truncate' stands alone and is true", member=extra)
+        reason = "'truncate' must be true and the only member besides the type"
+        raise InputError(reason=reason, member=extra)
     if not truncating:
-        raise InputError(reason="'truncate' is for mode overwrite", member=extra)
+        raise InputError(reason="'truncate' requires mode 'overwrite'", member=extra)
     return True
 
 
 def _data(
     record: dict[str, Any], one: Node | Edge, known: frozenset[str]
 ) -> tuple[dict[str, Any], list[ClientError]]:
-    """The properties of a record, and what is wrong with their names or the id."""
+    """Return the properties of a record, and the faults of their names or of the id."""
     data: Any = record.get("data", _EMPTY)
     if type(data) is not dict:
         raise InputError(reason=f"'data' must be an object, got {_kind(data)}", member="data")
@@ -130,7 +131,7 @@ def _text(record: dict[str, Any], name: str) -> str:
 
 
 def as_text(value: Any) -> str | None:
-    """How to write a number that is meant as an id.
+    """Return a hint on how to write a number that is meant as an id.
 
     >>> as_text(5)
     'ids are strings: write "5"'

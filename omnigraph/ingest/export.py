@@ -1,7 +1,7 @@
-"""A snapshot as NDJSON: nodes before edges, by name, each table in the order of its ids.
+"""A snapshot as NDJSON: nodes before edges, types by name, each table in id order.
 
-The same snapshot always gives the same bytes, and loading them into an empty graph of the same
-schema gives a graph that exports the same bytes again. Memory holds the ids of one table and the
+The same snapshot always exports the same bytes, and loading them into an empty graph with the same
+schema yields a graph that exports the same bytes again. Memory holds the ids of one table and the
 rows of one piece.
 """
 
@@ -35,10 +35,10 @@ def export_lines(
     iso_dates: bool = False,
     kinds: Collection[str] | None = None,
 ) -> Iterator[bytes]:
-    """The lines of an export, with their ends; `types` names node and edge types to keep.
+    """Yield the lines of an export, with newlines; `type_names` restricts the types.
 
-    Dates are numbers, or with `iso_dates` texts as people write them; both load back. `kinds` are
-    `node` and `edge`.
+    Dates are numbers, or ISO 8601 strings with `iso_dates`; both load back. `kinds` restricts the
+    export to `node` or `edge`.
     """
     for one in chosen_types(snapshot, types):
         kept = kinds is None or table_key(one).partition(":")[0] in kinds
@@ -47,7 +47,7 @@ def export_lines(
 
 
 def chosen_types(snapshot: Snapshot, types: Sequence[str] | None) -> list[Node | Edge]:
-    """The types of these names, all by default, nodes first; an unknown one is refused."""
+    """Return the types with these names, nodes first; all by default. Raise for unknown names."""
     catalog = snapshot.schema.ir.catalog
     every: list[Node | Edge] = [*catalog.nodes, *catalog.edges]
     if types is None:
@@ -71,7 +71,7 @@ def _of_type(one: Node | Edge, table: Table, iso_dates: bool) -> Iterator[bytes]
 
 
 def lines_of_rows(one: Node | Edge, rows: pa.Table, *, iso_dates: bool = False) -> Iterator[bytes]:
-    """The lines of some rows of a type, in their order, with their ends."""
+    """Yield the lines of some rows of a type, in row order, with newlines."""
     columns = {prop.name: _values(prop.type, rows[prop.name], iso_dates) for prop in one.properties}
     columns["id"] = rows["id"].to_pylist()
     names = list(columns)
@@ -86,7 +86,7 @@ def lines_of_rows(one: Node | Edge, rows: pa.Table, *, iso_dates: bool = False) 
 
 
 def _values(kind: PropertyType, column: pa.ChunkedArray, iso_dates: bool) -> list[Any]:
-    """The values of a column as JSON has them in an export."""
+    """Return the values of a column in their JSON form for exports."""
     if kind.scalar in _COUNTED:
         counted = _COUNTED[kind.scalar]
         column = column.cast(pa.list_(counted) if kind.is_list else counted)

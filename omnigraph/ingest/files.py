@@ -1,8 +1,8 @@
-"""Where the text of a load comes from: paths, file objects, bytes; plain, gzip or zstd.
+"""Text sources of a load: paths, file objects, bytes; plain, gzip or zstd.
 
-Owns reading in pieces and splitting into lines. How a file is packed is seen from its first bytes,
-never from its name; memory holds a piece and a line, never the file. Nothing is unpacked behind a
-line that is too long: a small packed file may hold any amount of it.
+Owns reading in pieces and splitting into lines. Compression is detected from the first bytes, never
+from the name. Memory holds a piece and a line, never the file. Never decompresses beyond a line
+that is too long: a small compressed file may expand to any size.
 """
 
 import gzip
@@ -22,7 +22,7 @@ Source = str | os.PathLike[str] | bytes | IO[Any]
 
 
 def lines_of(source: Source, longest: int) -> Iterator[bytes]:
-    r"""The lines of a source, without their ends; of a line that is too long only its beginning.
+    r"""Yield the lines of a source without newlines; of an overlong line only its beginning.
 
     >>> list(lines_of(b"a\nb\n\nc", 100)), list(lines_of(b"abcdef\ng", 2))
     ([b'a', b'b', b'', b'c'], [b'abc', b'g'])
@@ -32,15 +32,15 @@ def lines_of(source: Source, longest: int) -> Iterator[bytes]:
 
 
 def lines_of_block(block: bytes, longest: int) -> Iterator[bytes]:
-    """The lines of a block; of one that is too long only its beginning."""
+    """Return the lines of a block; of an overlong line only its beginning."""
     return (line[: longest + 1] for line in block.split(b"\n"))
 
 
 def blocks_of(source: Source, longest: int, size: int = 4 << 20) -> Iterator[bytes]:
-    r"""The lines of a source, many at a time, as they stand there but for the end of the last.
+    r"""Yield the lines of a source, many per block, verbatim except for the final newline.
 
-    Of a line that is too long only its beginning is sure to be there. In a packed source it is the
-    last line: the rest is not unpacked.
+    Of an overlong line only the beginning is guaranteed. In a compressed source it is the last
+    line: the rest is not decompressed.
 
     >>> list(blocks_of(b"a\nb\n\nc", 100)), list(blocks_of(b"a\n\n", 100))
     ([b'a\nb\n\nc'], [b'a\n'])
@@ -55,13 +55,13 @@ def blocks_of(source: Source, longest: int, size: int = 4 << 20) -> Iterator[byt
 def cut_blocks(
     pieces: Iterator[bytes], longest: int, size: int = 4 << 20, *, ends_when_too_long: bool = False
 ) -> Iterator[bytes]:
-    """Pieces of a text put together, and cut where lines end.
+    """Join pieces of a text and cut them into blocks at line ends.
 
-    A line that is too long is a block of its own, given out as soon as that is known; the rest of
-    it is skipped, or with `ends_when_too_long` not even asked for.
+    An overlong line is a block of its own, yielded as soon as its length is known. Its rest is
+    skipped, or with `stop_at_long_line` never read.
     """
     held: list[bytes] = []
-    total = begun = 0  # bytes that are held, and those of them behind the last end of a line
+    total = begun = 0  # bytes buffered, and those of them after the last newline
     for piece in pieces:
         held.append(piece)
         total += len(piece)
@@ -83,7 +83,7 @@ def cut_blocks(
 
 
 def _cut_at(held: Sequence[bytes], whole: int, longest: int) -> Iterator[bytes]:
-    """The whole lines of a text, if any, then the beginning of a line that is too long."""
+    """Yield the complete lines of a text, if any, then the beginning of an overlong line."""
     text = b"".join(held)
     if whole:
         yield text[: whole - 1]
@@ -91,7 +91,7 @@ def _cut_at(held: Sequence[bytes], whole: int, longest: int) -> Iterator[bytes]:
 
 
 def _behind_line(pieces: Iterator[bytes]) -> bytes:
-    """Skip to the end of a line, piece by piece; gives the rest of the piece in which it is."""
+    """Skip to the end of a line; return the rest of the piece that contains it."""
     for piece in pieces:
         _, ended, rest = piece.partition(b"\n")
         if ended:
@@ -117,7 +117,7 @@ def _opened(source: Source) -> Iterator[IO[Any]]:
 
 @contextmanager
 def _reported(name: str) -> Iterator[None]:
-    """Say of a source that cannot be read which one it is."""
+    """Raise read errors as InputError that names the source."""
     try:
         yield
     except (OSError, EOFError, zlib.error) as error:
@@ -130,7 +130,7 @@ def _pieces(unpacked: Any) -> Iterator[bytes]:
 
 
 def packing_of(start: bytes) -> str | None:
-    """How a file that begins so is packed: gzip, zstd, or not at all."""
+    """Return the compression of a file with these first bytes: gzip, zstd, or None."""
     if start.startswith(_GZIP):
         return "gzip"
     return "zstd" if start.startswith(_ZSTD) else None
@@ -147,18 +147,18 @@ def _unpacked(raw: "io.BufferedReader[_Raw]", packing: str | None) -> Any:
 
 
 class _Raw(io.RawIOBase):
-    """Bytes of any file object, also of one that gives text."""
+    """Bytes of any file object, including text files."""
 
     def __init__(self, file: IO[Any]) -> None:
         self._file = file
         self._left = b""
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer; nothing left means the end."""
+        """Fill a buffer; return 0 at the end of the file."""
         if not self._left:
             given = self._file.read(_PIECE)
             self._left = given.encode() if isinstance(given, str) else bytes(given or b"")

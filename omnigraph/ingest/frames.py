@@ -1,7 +1,7 @@
-"""Records that are not text: dicts, dataclasses, Arrow tables, frames of pandas and polars.
+"""Records that are not text: dicts, dataclasses, Arrow tables, pandas and polars frames.
 
-Frames are taken by the Arrow interface that they offer; neither pandas nor polars is imported. A
-mapping names a type for each; without it every record says its type itself.
+Frames are read through their Arrow interface; never imports pandas or polars. A mapping assigns a
+type name to each input; without it, every record names its own type.
 """
 
 import dataclasses
@@ -25,22 +25,22 @@ _ENDS = {"from": "src", "to": "dst"}
 
 
 def is_text(data: Any) -> bool:
-    """Whether an input is a path, a file or bytes, whose content is NDJSON."""
+    """Return whether an input is a path, a file or bytes, whose content is NDJSON."""
     return isinstance(data, str | os.PathLike | bytes) or hasattr(data, "read")
 
 
 def take_table(intake: Intake, one: Node | Edge, table: pa.Table, first: int = 1) -> None:
-    """Take a table whose rows are numbered from `first`."""
+    """Take a table whose rows are numbered from `first_row_number`."""
     _take_table(intake.shelf(one), table, first)
 
 
 def take_records(intake: Intake, data: Any, *, truncating: bool) -> None:
-    """Take tables by type, or an iterable of records that say their types."""
+    """Take tables by type name, or an iterable of records that name their types."""
     if isinstance(data, Mapping):
         for name, part in data.items():
             _take_part(intake, type_named(intake, name), part)
     elif _is_frame(data):
-        raise InputError("a table needs the name of its type", reason='give {"Type": table}')
+        raise InputError("a table needs the name of its type", reason='pass {"Type": table}')
     elif isinstance(data, Iterable):
         for number, record in enumerate(data, 1):
             take(intake, number, _enveloped(intake, record), truncating=truncating)
@@ -50,13 +50,13 @@ def take_records(intake: Intake, data: Any, *, truncating: bool) -> None:
 
 
 def type_named(intake: Intake, name: str) -> Node | Edge:
-    """The type of a name; the node wins when both exist."""
+    """Return the type with a name; a node type takes precedence over an edge type."""
     require_text(name, "type")
     catalog = intake.ir.catalog
     found: Node | Edge | None = catalog.node(name) or catalog.edge_by_word(name)
     if found is None:
         known = [one.name for one in catalog.nodes] + [one.name for one in catalog.edges]
-        hint = did_you_mean(name, known, "a CSV or Parquet file is given as Type=file")
+        hint = did_you_mean(name, known, "pass a CSV or Parquet file as Type=file")
         raise InputError(reason=f"there is no type {quote_name(name)}", hint=hint)
     return found
 
@@ -99,7 +99,7 @@ def _fields(record: Any) -> dict[str, Any]:
 
 
 def _enveloped(intake: Intake, record: Any) -> Any:
-    """A record with its envelope: dicts have one, the class of a dataclass names its type."""
+    """Wrap a dataclass instance in an envelope named after its class; return dicts unchanged."""
     if not dataclasses.is_dataclass(record) or isinstance(record, type):
         return record
     fields, name = _fields(record), type(record).__name__
@@ -124,7 +124,7 @@ def _table(part: Any) -> pa.Table:
 
 
 def _take_table(shelf: Shelf, table: pa.Table, first: int = 1) -> None:
-    """Take columns as they are where they fit, and cast where nothing is lost."""
+    """Take columns unchanged where they fit, and cast them where nothing is lost."""
     table = _ours(shelf, table)
     faults: Faults = {}
     fault = adding(faults)
@@ -143,7 +143,7 @@ def _take_table(shelf: Shelf, table: pa.Table, first: int = 1) -> None:
 
 
 def _ours(shelf: Shelf, table: pa.Table) -> pa.Table:
-    """The table with our names for its columns; a name that is not known is refused."""
+    """Rename the columns to their stored names; raise for unknown names."""
     edge = isinstance(shelf.type, Edge)
     names = [_ENDS.get(name, name) if edge else name for name in table.column_names]
     twice = next((name for name in names if names.count(name) > 1), None)

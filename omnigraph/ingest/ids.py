@@ -1,21 +1,22 @@
-"""Ids of entities: from the key, as given, or made.
+"""Ids of entities: derived from the key, as given, or generated.
 
-A key always spells the same id; an id that is given with a key must be exactly that one.
+A key always yields the same id; an id that is given together with a key must equal it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import ClientError, InputError
+from omnigraph.errors import InputError
 from omnigraph.ids import new_ulid, reserve_ulids
 from omnigraph.lang.schema.catalog import Node
 from omnigraph.lang.schema.ir import SchemaIR, key_order
 from omnigraph.values import PropertyType, ScalarType, entity_id, spell_float
 
-Fault = Callable[[int, ClientError], object]
+from .columns import Fault
+
 _ALPHABET = np.frombuffer(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", np.uint8)
 _TRIPLES = _ALPHABET[np.arange(32**3)[:, None] >> np.array([10, 5, 0]) & 31]
 _LOW_BITS = 50  # ten digits of five bits
@@ -24,7 +25,7 @@ _WHOLE = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
 
 
 def key_ids(ir: SchemaIR, node: Node, rows: pa.Table, fault: Fault) -> pa.Array:
-    """The ids of keyed nodes; a null or empty key is told, and gives null."""
+    """Return the ids of keyed nodes; a null or empty key is reported and yields null."""
     names = key_order(ir, node.name)
     kinds = [_type_of(node, name) for name in names]
     parts = [spelled(kind, rows[name]) for kind, name in zip(kinds, names, strict=True)]
@@ -37,7 +38,7 @@ def key_ids(ir: SchemaIR, node: Node, rows: pa.Table, fault: Fault) -> pa.Array:
 
 
 def spelled(kind: PropertyType, column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """The canonical spelling of every value of a column."""
+    """Return the canonical spelling of every value of a column."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if kind.scalar is ScalarType.STRING:
@@ -52,7 +53,7 @@ def spelled(kind: PropertyType, column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def given_ids(values: Sequence[object] | pa.Array, fault: Fault) -> pa.Array:
-    """Ids as they were given, made where none was; what is no text is told."""
+    """Return the given ids, generated where missing; values that are not strings are reported."""
     if isinstance(values, pa.Array):
         if _texts(values) and not values.null_count and not pc.any(pc.equal(values, "")).as_py():
             return values
@@ -61,7 +62,7 @@ def given_ids(values: Sequence[object] | pa.Array, fault: Fault) -> pa.Array:
 
 
 def made_ids(count: int) -> pa.Array:
-    """Fresh ULIDs, one greater than the other.
+    """Generate increasing ULIDs.
 
     >>> first, second = made_ids(2).to_pylist()
     >>> len(first), first < second
@@ -69,7 +70,7 @@ def made_ids(count: int) -> pa.Array:
     """
     start = reserve_ulids(count)
     low = (start & _LOW) + np.arange(count, dtype=np.int64)
-    high = [start >> _LOW_BITS, (start >> _LOW_BITS) + 1]  # the low part may run over, once
+    high = [start >> _LOW_BITS, (start >> _LOW_BITS) + 1]  # the low part may overflow once
     upper = np.array([[number >> 5 * at & 31 for at in range(15, -1, -1)] for number in high])
     digits = np.empty((count, 26), np.uint8)
     digits[:, :16] = _ALPHABET[upper][low >> _LOW_BITS]
@@ -81,7 +82,7 @@ def made_ids(count: int) -> pa.Array:
 
 
 def agree(canonical: pa.Array, values: Sequence[object] | pa.Array, fault: Fault) -> None:
-    """Tell of ids that were given and are not those of the key."""
+    """Report given ids that differ from the ids of their keys."""
     if isinstance(values, pa.Array):
         if _texts(values) and canonical.equals(values):
             return
@@ -93,7 +94,7 @@ def agree(canonical: pa.Array, values: Sequence[object] | pa.Array, fault: Fault
         if not isinstance(value, str):
             fault(at, InputError(reason=f"id must be a string, got {type(value).__name__}"))
         elif expected is not None and value != expected:
-            reason = f"id '{value}' is not the id of the key, '{expected}'"
+            reason = f"id '{value}' does not match its key; expected '{expected}'"
             fault(at, InputError(reason=reason))
 
 
@@ -104,7 +105,7 @@ def _given(at: int, value: object, fault: Fault) -> str | None:
         try:
             value.encode()
         except UnicodeEncodeError:
-            fault(at, InputError(reason="id is not Unicode text"))
+            fault(at, InputError(reason="id is not valid Unicode"))
             return None
         return value
     what = "is empty" if value == "" else f"must be a string, got {type(value).__name__}"

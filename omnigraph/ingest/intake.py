@@ -1,7 +1,7 @@
-"""Records of any type in any order become Arrow tables by type.
+"""Collection of records of any type, in any order, into Arrow tables by type.
 
-Owns the gathering: records wait in a list until there are enough of them to be turned into
-columns, so that memory holds Arrow and not objects. Problems are told with the place of the record.
+Owns the buffering: records are gathered until there are enough to convert them into columns, so
+that memory holds Arrow data and not Python objects. Problems are reported with the record's line.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,19 +26,19 @@ from .ids import agree, given_ids, key_ids, made_ids
 from .limits import LoadLimits, within
 from .problem import Problems
 
-_ENOUGH = 20_000  # records of one type that are turned into columns together
+_ENOUGH = 20_000  # records of one type that are converted into columns together
 Record = Mapping[str, Any]
 _NOTHING: Mapping[int, Iterable[Any]] = MappingProxyType({})
-Faults = dict[int, list[ClientError]]  # what is wrong with the record at a position
+Faults = dict[int, list[ClientError]]  # the errors of the record at a position
 
 
 def adding(faults: Faults) -> Fault:
-    """Tells one more fault of a record."""
+    """Return a callback that adds a fault to a record."""
     return lambda at, error: faults.setdefault(at, []).append(error)
 
 
 def following(faults: Faults) -> Fault:
-    """Tells a fault that, on a record with others, would only be their consequence."""
+    """Return a callback that ignores a fault if an earlier one of the record may have caused it."""
     return lambda at, error: faults.setdefault(at, [error])
 
 
@@ -61,7 +61,7 @@ class Shelf:
     known: frozenset[str] = frozenset()
     schema: pa.Schema = None
     defaults: dict[str, Any] = field(default_factory=dict)
-    made: bool = True  # whether every id so far was made here, so that nobody else can have it
+    made: bool = True  # every id so far was generated here, so none can exist already
 
     def __post_init__(self) -> None:
         self.known = frozenset({"id", *(p.name for p in self.type.properties)})
@@ -75,7 +75,7 @@ class Shelf:
         ends: tuple[str, str] | None = None,
         wrong: Iterable[ClientError] = (),
     ) -> None:
-        """Take one record, its properties and perhaps an id; `wrong` is known to be so already."""
+        """Add one record with its properties and optional id; `known_faults` were found earlier."""
         if wrong:
             self.wrong[len(self.waiting)] = list(wrong)
         self.count += 1
@@ -89,13 +89,13 @@ class Shelf:
             self.flush()
 
     def take_columns(self, columns: dict[str, pa.Array], faults: Faults, lines: Positions) -> None:
-        """Take a whole table; `lines` says where each of its rows stood."""
+        """Add a whole table; `line_numbers` gives the input position of each of its rows."""
         self.count += len(lines)
         within(f"entities for {table_key(self.type)}", self.count, self.limits.rows)
         self._keep(columns, lines, faults)
 
     def flush(self) -> None:
-        """Turn what waits into columns; records with a problem are left out."""
+        """Convert the pending records into columns; records with a problem are left out."""
         if not self.waiting:
             return
         waiting, ends, lines = self.waiting, self.ends, np.array(self.lines, np.int64)
@@ -128,7 +128,7 @@ class Shelf:
         return {**made, "id": ids}
 
     def identify(self, rows: pa.Table, given: Any, faults: Faults, count: int) -> pa.Array:
-        """The ids of `count` rows: from the key, as given in a list or a column, or made."""
+        """Return the ids of `row_count` rows: from the key, as given, or generated."""
         if isinstance(self.type, Node) and self.type.key is not None:
             self.made = False
             ids = key_ids(self.ir, self.type, rows, following(faults))
@@ -161,23 +161,23 @@ class Shelf:
     def tell(
         self, error: ClientError, line: int, id: str | None, holds: Iterable[Any] = ()
     ) -> None:
-        """Write a problem down with its place, and what the record holds."""
+        """Record a problem with its location and the values of its record."""
         placed = _placed(error, line, id, self.type)
         self.problems.add(placed, line, self.type.name, id, holds=holds)
 
     def drain(self) -> tuple[pa.Table, Positions]:
-        """What was turned into columns so far, and where it stood; it is not kept."""
+        """Remove and return the rows converted so far, with their input positions."""
         rows, places = self.rows(), self.positions()
         self.parts, self.line_parts = [], []
         return rows, places
 
     def rows(self) -> pa.Table:
-        """All records as one table."""
+        """Return all records as one table."""
         self.flush()
         return pa.concat_tables(self.parts) if self.parts else self.schema.empty_table()
 
     def positions(self) -> Positions:
-        """Where each record stood."""
+        """Return the input position of each record."""
         return np.concatenate(self.line_parts) if self.line_parts else np.zeros(0, np.int64)
 
 
@@ -191,7 +191,7 @@ class Intake:
         self.shelves: dict[str, Shelf] = {}
 
     def shelf(self, one: Node | Edge) -> Shelf:
-        """The shelf of a type."""
+        """Return the buffer of a type, creating it on first use."""
         key = table_key(one)
         found = self.shelves.get(key)
         if found is None:
@@ -199,7 +199,7 @@ class Intake:
         return found
 
     def flush(self) -> None:
-        """Turn everything that waits into columns."""
+        """Convert all pending records into columns."""
         for one in self.shelves.values():
             one.flush()
 
@@ -207,10 +207,10 @@ class Intake:
 def unknown_properties(
     one: Node | Edge, data: Iterable[str], known: frozenset[str]
 ) -> list[ClientError]:
-    """The errors of members that are no properties of a type."""
+    """Return an error for each member that is not a property of the type."""
     return [
         InputError(
-            reason=f"'{name}' is no property of {table_key(one)}",
+            reason=f"{table_key(one)} has no property '{name}'",
             property=name,
             hint=did_you_mean(name, known),
         )
@@ -220,7 +220,7 @@ def unknown_properties(
 
 
 def _placed(error: ClientError, line: int, id: str | None, one: Node | Edge) -> ClientError:
-    """The same error with line, type and id among its facts."""
+    """Return the same error with line, type and id among its details."""
     facts = {**error.details, "line": line, "type_name": one.name}
     if id is not None:
         facts["entity_id"] = id

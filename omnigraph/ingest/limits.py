@@ -1,4 +1,4 @@
-"""How much a load may bring in at once; every ceiling can be moved, and names itself when hit."""
+"""Limits on the input of a load; each can be configured, and is named in the error it causes."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ from omnigraph.errors import ResourceLimitExceeded
 
 @dataclass(frozen=True, slots=True)
 class LoadLimits:
-    """Ceilings of a load; they are inclusive, and None means that there is none.
+    """Inclusive limits of a load; None means unlimited.
 
-    `line_bytes` is one line, `value_bytes` one text or blob, `slots` the structural characters of
-    one line of JSON, `rows` the records of one type.
+    `line_bytes` limits one line, `value_bytes` one string or blob, `slots` the structural
+    characters of one JSON line, `rows` the records of one type.
     """
 
     line_bytes: int = 32 << 20
@@ -20,7 +20,7 @@ class LoadLimits:
 
 
 def within(resource: str, actual: int, limit: int | None) -> None:
-    """Refuse what is more than a limit.
+    """Raise ResourceLimitExceeded if a value exceeds its limit.
 
     >>> within("graph_batch_line_bytes", 5, 5)
     """

@@ -1,7 +1,7 @@
 """Load: records of many types become one commit, or none.
 
-Owns the modes. The input is read once, before anything is decided about the state it lands on;
-what is decided is decided again on every newer state, from the same rows.
+Owns the load modes. The input is read once, before any decision that depends on the branch head;
+such decisions are repeated on every newer head, from the same rows.
 """
 
 import os
@@ -45,7 +45,7 @@ MODES = ("append", "merge", "overwrite")
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a load took: the seconds of each step, and the bytes that it wrote, where known."""
+    """Cost of a load: seconds per step, and bytes written, where known."""
 
     seconds: Mapping[str, float] = field(default_factory=dict)
     bytes: int = 0
@@ -53,9 +53,9 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a load did: its commit, the records by type; or the problems that kept it from it.
+    """Result of a load: its commit and record counts by type, or the problems that prevented it.
 
-    `ids` are those of the records of each type, in the order of the input, where they are known.
+    `ids` are the ids of each type's records in input order, where known.
     """
 
     mode: LoadMode
@@ -68,13 +68,13 @@ class Loaded:
 
     @property
     def total(self) -> int:
-        """All records together."""
+        """Number of all records."""
         return sum(self.nodes.values()) + sum(self.edges.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The records of an input as changes of tables, and the schema they were read with."""
+    """The records of an input as table changes, and the schema they were read with."""
 
     mode: LoadMode
     schema_hash: str
@@ -85,7 +85,7 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """How a load treats its input: what a problem does, how much it may bring, check or write."""
+    """How a load treats its input: error handling, size limits, and whether it only validates."""
 
     on_error: OnError = "raise"
     limits: LoadLimits = field(default_factory=LoadLimits)
@@ -103,9 +103,9 @@ def load(
 ) -> Loaded:
     """Load NDJSON (a path, a file, bytes), records, or tables and frames by type, as one commit.
 
-    An input without records makes no commit. `conditions` are what the caller decided on; without
-    them an overwrite is strict about the tables as they are when it begins. With `on_error`
-    "report" all problems are collected and given back; nothing is written if there is one.
+    An input without records makes no commit. `conditions` are the caller's requirements; without
+    them, an overwrite requires its tables to stay as they are at the start. With `on_error`
+    "report", all problems are collected and returned; if there is any, nothing is written.
     """
     if mode not in MODES:
         raise UsageError(reason=f"mode must be one of {', '.join(MODES)}, not '{mode}'")
@@ -130,7 +130,7 @@ def load(
 
 
 def _in_file(data: Any, problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Problems with the file they stand in, if the input is one."""
+    """Add the file name to the problems, if the input is a file."""
     if not isinstance(data, str | os.PathLike):
         return tuple(problems)
     name = os.fspath(data)
@@ -144,13 +144,13 @@ def parse(
     problems: Problems,
     options: LoadOptions,
 ) -> Parsed:
-    """Read an input; the first problem is raised, unless all are to be reported."""
+    """Read an input; raise the first problem, unless all are to be reported."""
     row = line.base().state.schema
     ir = read_schema(line.store, row).ir
     limits, report = options.limits, options.on_error == "report"
     intake = Intake(ir, problems, limits)
     truncating = mode == "overwrite"
-    if hasattr(data, "take_into"):  # several files
+    if hasattr(data, "take_into"):  # a source of several files
         data.take_into(intake, truncating=truncating, report=report)
     elif is_text(data):
         blocks = blocks_of(data, limits.line_bytes)
@@ -171,13 +171,13 @@ def _table_delta(key: str, shelf: Shelf, mode: LoadMode) -> TableDelta:
     if how != "replace" and shelf.made:
         how = "fresh"
     if shelf.truncated and shelf.count:
-        raise InputError(reason=f"{key} is emptied and filled by one input")
+        raise InputError(reason=f"{key} is both truncated and loaded by the same input")
     made = written(key, shelf.rows(), how, lines=shelf.positions(), records=True)
     return replace(made, strict=mode == "append")
 
 
 def strict(line: Line, parsed: Parsed) -> tuple[Requirement, ...]:
-    """The tables that an overwrite replaces must stay as they are now."""
+    """Require that the tables an overwrite replaces stay as they are now."""
     return (Shown(line.base().state.tables).strict(parsed.delta.tables),)
 
 

@@ -1,7 +1,7 @@
-"""Strict NDJSON: one object per line, no member twice at any depth, sizes within limits.
+"""Strict NDJSON: one object per line, no duplicate members at any depth, sizes within limits.
 
-Owns what a line is. The reader of JSON keeps only the last of two members of one name; counting
-colons tells clean lines from others quickly, and only the others are read a second time.
+Owns what a valid line is. The JSON parser silently keeps the last of two members with the same
+name; counting colons quickly identifies lines without duplicates, so only others are parsed twice.
 """
 
 import json
@@ -21,17 +21,17 @@ from .quick import take_block
 
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _STRUCTURE = b"{}[],:"
-_NO_JSON = "expected NDJSON, an object per line; a CSV file is given with its type, Type=file.csv"
-_CHUNK = 20_000  # lines between two looks at what was wrong so far
+_NO_JSON = "expected NDJSON, one object per line; pass a CSV file with its type, Type=file.csv"
+_CHUNK = 20_000  # lines between two checks for problems
 
 
 def read_blocks(
     intake: Intake, blocks: Iterable[bytes], *, truncating: bool, report: bool, first: int = 1
 ) -> Iterator[int]:
-    """Take blocks of lines, numbered from `first`, and tell the next number after each.
+    """Take blocks of lines numbered from `first_number`; yield the next number after each block.
 
-    A block in which all is as usual is taken at once, any other line by line. Without `report` a
-    problem ends it.
+    A block of ordinary records is taken at once, any other line by line. Without `report_all`, the
+    first problem is raised.
     """
     start = first
     for block in blocks:
@@ -52,7 +52,7 @@ def read_lines(
     truncating: bool,
     report: bool,
 ) -> None:
-    """Take every line of a text, numbered from `first`; `opening` is the first of the whole."""
+    """Take lines numbered from `first_number`; `opening_number` is the first line of the input."""
     for number, line in enumerate(lines, first):
         try:
             record = parse_line(line, intake.limits)
@@ -69,7 +69,7 @@ def read_lines(
 
 
 def parse_line(line: bytes, limits: LoadLimits) -> Any:
-    """The object of a line, or None for a blank one.
+    """Return the object of a line, or None for a blank line.
 
     >>> parse_line(b'{"type": "A", "data": {"x": 1}}', LoadLimits())
     {'type': 'A', 'data': {'x': 1}}
@@ -99,7 +99,7 @@ def _check_size(line: bytes, limits: LoadLimits) -> None:
 
 
 def _members(record: Any) -> int:
-    """Members of a record as it usually is: an object with one object inside."""
+    """Count the members of an ordinary record: an object with one nested object."""
     if type(record) is not dict:
         return 0
     data = record.get("data")
@@ -107,10 +107,10 @@ def _members(record: Any) -> int:
 
 
 def _accounted(line: bytes, record: Any) -> bool:
-    """Whether every colon of a usual record is that of a member or stands in a text.
+    """Return whether every colon of an ordinary record belongs to a member or to a string.
 
-    Each member has one colon outside of strings. Without escapes, the colons of a line are those
-    of its members and those inside its strings: if what was read accounts for all, none was lost.
+    Each member has one colon outside of strings. Without escapes, all other colons are inside
+    string values: if the parsed record accounts for every colon, no member was dropped.
     """
     if b"\\" in line or type(record) is not dict:
         return False
@@ -127,7 +127,7 @@ def _accounted(line: bytes, record: Any) -> bool:
 
 
 def _check_members(line: bytes) -> None:
-    """Refuse a member that is given twice, at any depth."""
+    """Raise if a member occurs twice, at any depth."""
     try:
         json.loads(line, object_pairs_hook=_distinct)
     except _TwiceError as twice:

@@ -1,8 +1,8 @@
-"""What is wrong with the input of a load, record by record.
+"""Problems with the input of a load, record by record.
 
-Owns the record of a problem, the collection of them, and which broken rules only follow from bad
-lines. A load that raises stops at the first in the order of the input, a load that reports collects
-all; neither writes anything.
+Owns the problem type, its collector, and the rule for violations that merely follow from invalid
+lines. A load raises the first problem in input order, or reports all of them; either way it writes
+nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,10 +15,10 @@ from omnigraph.rules.violation import Violation
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One bad record: where it stood, what it was meant to be, and the error.
+    """One invalid record: its line, its intended type and id, and the error.
 
-    `words` are what it holds, `text` is the line if it could not be read at all: a node may stand
-    there that an edge elsewhere needs.
+    `record_values` are the values of the record, `unreadable_line` is the raw line if it could not
+    be parsed: it may contain a node that an edge elsewhere needs.
     """
 
     line: int | None
@@ -31,26 +31,26 @@ class Problem:
 
     @property
     def reason(self) -> str:
-        """The error in words."""
+        """The message of the error."""
         return self.error.message
 
     def alone(self) -> ClientError:
-        """The error for who sees nothing else: it names the file that the record stood in."""
+        """Return the error for use on its own: it names the file of the record."""
         if self.file is None:
             return self.error
         told, facts = f"{self.file}: {self.reason}", self.error.details
         return type(self.error)(told, hint=self.error.hint, **{**facts, "file": self.file})
 
 
-_TEXTS = 1000  # unreadable lines that are kept
-_LONGEST = 1 << 14  # bytes of one of them
+_TEXTS = 1000  # maximum unreadable lines kept
+_LONGEST = 1 << 14  # bytes kept of each of them
 
-# Facts that say where a record stood.
+# Error details that hold an input position.
 _POSITIONS = ("line", "first_input_position", "second_input_position")
 
 
 def located(one: Problem, line_of: Callable[[int], int | None], file: str | None) -> Problem:
-    """The same problem with the lines of its file in place of positions in the whole input."""
+    """Return the problem with line numbers of its file instead of positions in the whole input."""
     error, old = one.error, one.line
     facts = dict(error.details)
     for name in _POSITIONS:
@@ -68,7 +68,7 @@ def located(one: Problem, line_of: Callable[[int], int | None], file: str | None
 
 @dataclass(slots=True)
 class Problems:
-    """The problems found so far, and what the records hold that are missing because of them."""
+    """The problems collected so far, and the values of the records that are missing due to them."""
 
     found: list[Problem] = field(default_factory=list)
     words: set[str] = field(default_factory=set)
@@ -84,7 +84,7 @@ class Problems:
         holds: Iterable[Any] = (),
         text: bytes | None = None,
     ) -> None:
-        """Write one down; `holds` are the values of the record, `text` a line that is none."""
+        """Add a problem with the values of its record, or with the line that could not be read."""
         words = (id, *holds)
         told = tuple(str(one) for one in words if isinstance(one, str | int | float))
         kept = None if text is None else text[:_LONGEST]
@@ -98,22 +98,22 @@ class Problems:
             self.texts.append(one.text)
 
     def add_violation(self, one: Violation) -> None:
-        """Write a broken rule down, unless it may be broken only because a bad line is missing."""
+        """Add a violation, unless it may be caused only by a missing invalid line."""
         if not self.explain(one):
             self.found.append(Problem(one.line, one.type_name, one.entity_id, one.error()))
 
     def explain(self, one: Violation) -> bool:
-        """Whether a rule may be broken only because a bad line is missing."""
+        """Return whether a violation may be caused only by a missing invalid line."""
         needed = one.rests_on
         if needed is None:
             return False
         return needed in self.words or any(needed.encode() in text for text in self.texts)
 
     def in_order(self) -> list[Problem]:
-        """All of them, in the order of the input."""
+        """Return all problems in input order."""
         return sorted(self.found, key=lambda one: (one.line is None, one.line or 0))
 
     def raise_first(self) -> None:
-        """Raise the first in the order of the input, if there is one."""
+        """Raise the first problem in input order, if any."""
         if self.found:
             raise self.in_order()[0].error

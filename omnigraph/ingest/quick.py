@@ -1,7 +1,7 @@
-"""A block of NDJSON whose records are all as usual, turned into columns without looking at each.
+"""Fast path for NDJSON: convert a block of ordinary records into columns without Python objects.
 
-Owns what is usual: what Arrow's reader of JSON understands exactly as the strict reader of lines
-does. Of everything else it says no and takes nothing; it never finds, names or hides a problem.
+Owns what is ordinary: input that Arrow's JSON reader interprets exactly as the strict line reader
+does. Rejects every other block as a whole; must never report or hide a problem.
 """
 
 import re
@@ -24,20 +24,20 @@ from .intake import Faults, Intake, Shelf, adding
 _HEAD = re.compile(rb'\{\s*"(type|edge)"\s*:\s*"([^"\\]+)"')
 _NEWLINE, _OPEN, _CLOSE, _RETURN = b"\n{}\r"
 _MOMENTS = (ScalarType.DATE, ScalarType.DATETIME)
-# Whole numbers beyond these may be none of the floats any more; the strict reader decides.
+# Integers beyond these may not be exact floats any more; the strict reader decides.
 _EXACT = {ScalarType.F32: 2.0**24, ScalarType.F64: 2.0**53}
-Part = tuple[bytes, bytes, bytes, Positions]  # type or edge, the name, the lines, their numbers
+Part = tuple[bytes, bytes, bytes, Positions]  # "type" or "edge", type name, lines, line numbers
 
 
 class UnusualError(Exception):
-    """Something in a block has to be looked at line by line."""
+    """A block must be read line by line."""
 
 
 def take_block(intake: Intake, block: bytes, first: int) -> bool:
-    """Take the records of all lines, numbered from `first`; or none of them, and say so."""
+    """Take all records of a block, numbered from `first_number`, or none; return whether taken."""
     try:
         taken = [_columns(intake, part) for part in _parts(intake, block, first)]
-        # An edge type may go by two names; then its lines are in two parts, out of order.
+        # An edge type may have two names; its lines would then be in two groups, out of order.
         _demand(len({table_key(shelf.type) for shelf, _, _ in taken}) == len(taken))
     except (UnusualError, UnicodeDecodeError, pa.ArrowException, ClientError):
         return False
@@ -54,7 +54,7 @@ def _demand(fact: Any) -> None:
 
 
 def _parts(intake: Intake, block: bytes, first: int) -> list[Part]:
-    """The lines of a block by the type that each names at its beginning."""
+    """Group the lines of a block by the type named at the beginning of each line."""
     if not block.isascii():
         block.decode()
     data = np.frombuffer(block, np.uint8)
@@ -113,7 +113,7 @@ def _columns(intake: Intake, part: Part) -> tuple[Shelf, dict[str, pa.Array], Po
 
 
 def _shelf(intake: Intake, kind: bytes, name: str) -> Shelf:
-    """The shelf of a type; one that is new is not the intake's before its records are taken."""
+    """Return the buffer of a type; a new one joins the intake only when its records are taken."""
     catalog = intake.ir.catalog
     one: Node | Edge | None = catalog.node(name) if kind == b"type" else catalog.edge_by_word(name)
     if one is None:
@@ -138,7 +138,7 @@ def _read(shelf: Shelf, kind: str, text: bytes) -> pa.Table:
 
 
 def _written(prop: Property, text: bytes) -> pa.DataType:
-    """The type in which the values of a property stand in a text, as far as that can be told."""
+    """Return the Arrow type in which a property's values appear in the JSON text."""
     kind = prop.type
     if kind.is_list or kind.is_vector:
         return pa.list_(_item(kind.element(), prop.name, text))
@@ -163,10 +163,10 @@ def _whole(records: pa.Table, name: str) -> pa.Array:
 
 
 def _column(shelf: Shelf, prop: Property, given: pa.Array, *, nulls: bool) -> pa.Array:
-    """The column of a property, as the strict reader would make it."""
+    """Return the column of a property as the strict reader would build it."""
     kind, default = prop.type, shelf.defaults[prop.name]
     if given.null_count and default is not None:
-        _demand(not nulls)  # null was meant, or nothing was said: Arrow does not tell
+        _demand(not nulls)  # Arrow does not distinguish an explicit null from an absent member
         return _one_by_one(shelf, prop, [default if v is None else v for v in given.to_pylist()])
     _demand(kind.nullable or not given.null_count)
     if kind.scalar in _MOMENTS or kind.scalar is ScalarType.BLOB:
@@ -180,7 +180,7 @@ def _column(shelf: Shelf, prop: Property, given: pa.Array, *, nulls: bool) -> pa
 
 
 def _each(shelf: Shelf, prop: Property, given: pa.Array) -> pa.Array:
-    """Every value by itself; of equal ones only the first."""
+    """Convert every distinct value once."""
     if pa.types.is_list(given.type):
         return _one_by_one(shelf, prop, given.to_pylist())
     coded = given.dictionary_encode()
@@ -196,10 +196,10 @@ def _one_by_one(shelf: Shelf, prop: Property, values: list[Any]) -> pa.Array:
 
 
 def _floats(scalar: ScalarType, given: pa.Array) -> pa.Array:
-    """Floats that cannot be anything else."""
+    """Return float values whose text has only one interpretation."""
     held = given.drop_null().to_numpy(zero_copy_only=False)
-    _demand((np.abs(held) < _EXACT[scalar]).all())  # nor is any of them infinite or none at all
-    _demand(not (np.signbit(held) & (held == 0)).any())  # "-0" is a whole number, and has no sign
+    _demand((np.abs(held) < _EXACT[scalar]).all())  # also rejects infinities and NaN
+    _demand(not (np.signbit(held) & (held == 0)).any())  # "-0" is an integer, without a sign
     return given.cast(pa.float32(), safe=False) if scalar is ScalarType.F32 else given
 
 
@@ -219,13 +219,13 @@ def _lists(kind: PropertyType, given: pa.Array) -> pa.Array:
 
 
 def _places(given: pa.Array) -> pa.Array:
-    """For each value its number among those that are there, null for null."""
+    """Return each value's position among the non-null values; null for null."""
     absent = pc.is_null(given).to_numpy(zero_copy_only=False)
     return pa.array(np.cumsum(~absent) - 1, pa.int64(), mask=absent)
 
 
 def _relisted(given: pa.Array, items: pa.Array) -> pa.Array:
-    """Lists of the same lengths with other items."""
+    """Return lists of the same lengths with other items."""
     lengths = pc.fill_null(given.value_lengths(), 0).to_numpy(zero_copy_only=False)
     ends = pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32))
     absent = pc.is_null(given) if given.null_count else None

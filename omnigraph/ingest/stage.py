@@ -1,7 +1,7 @@
-"""A delta becomes a plan: files of new rows, marks on old ones, and what must hold where it lands.
+"""Staging: turn a delta into a publish plan of new data files, deletions and requirements.
 
-Rows that are certainly new are appended without reading anything; the others change by address and
-keep their row ids; insert, update and delete of one table are one operation.
+Rows that are certainly new are appended without reading anything. Other rows are changed by address
+and keep their row ids. Insert, update and delete of one table form a single operation.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ from omnigraph.storage.table import Staged, Table, stage_append, stage_change, s
 def stage(
     txn: WriteTxn, delta: Delta, operation: str, requirements: Iterable[Requirement] = ()
 ) -> PublishPlan | None:
-    """The plan of a delta whose stored rows were found; None when nothing would change."""
+    """Return the plan of a delta whose stored rows are resolved; None if nothing would change."""
     writes = stage_tables(txn, delta)
     if not writes:
         return None
@@ -40,7 +40,7 @@ def _tidied(txn: WriteTxn, key: str, staged: Staged) -> Staged:
 
 
 def stage_tables(txn: WriteTxn, delta: Delta) -> Mapping[str, Staged]:
-    """The staged change of every table that changes."""
+    """Return the staged change of every table that changes."""
     staged = {key: _stage(txn, one) for key, one in delta.tables.items() if not one.empty}
     return {key: one for key, one in staged.items() if one is not None}
 

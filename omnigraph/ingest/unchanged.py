@@ -1,6 +1,6 @@
-"""Rows of a merge that are stored already, exactly so: they are not written again.
+"""Merge rows that equal their stored version: they are not written again.
 
-That they are the same is something the load has read, so it becomes a requirement like any other.
+Their equality is part of what the load has read, so it becomes a requirement like any other.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ from omnigraph.rules.lookup import Lookup
 
 
 def without_unchanged(delta: Delta, lookup: Lookup) -> Delta:
-    """The delta without rows that would replace a stored row by its like."""
+    """Return the delta without rows that would replace a stored row by an identical one."""
     tables = {key: _reduced(one, lookup) for key, one in delta.tables.items()}
     return replace(delta, tables=tables)
 
@@ -45,7 +45,7 @@ def _reduced(one: TableDelta, lookup: Lookup) -> TableDelta:
 
 
 def _equal(left: pa.Array, right: pa.Array) -> np.ndarray:
-    """Where two columns are the same, null being like null and the zeros unlike each other."""
+    """Return where two columns are identical: null equals null, and 0.0 differs from -0.0."""
     if kinds.is_nested(left.type):
         pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
         return np.array([repr(one) == repr(other) for one, other in pairs], bool)

@@ -1,5 +1,5 @@
-"""The two languages of Omnigraph: `.pg` describes a graph, `.gq` asks and changes it.
+"""The two languages of Omnigraph: `.pg` declares a schema, `.gq` queries and changes a graph.
 
-Everything below is pure: text in, immutable objects or typed errors out. It reads no file but its
-own grammars, and imports neither lance, pyarrow nor pyspark.
+Everything below is pure: text in, immutable objects or typed errors out. It reads no files except
+its own grammars, and imports none of lance, pyarrow and pyspark.
 """

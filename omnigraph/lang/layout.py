@@ -1,7 +1,7 @@
-"""Printing items line by line without losing a comment.
+"""Print items line by line without losing a comment.
 
-Owns where comments and blank lines of the old text go in the new one. It never looks at what an
-item means: the formatter of each language hands over finished lines and the spans they came from.
+Owns where comments and blank lines of the source text go in the formatted text. It never inspects
+what an item means: the formatter of each language passes finished lines and their source spans.
 """
 
 import re
@@ -17,7 +17,7 @@ _BLANK_BEFORE = re.compile(r"\n[ \t\r]*\n[ \t\r\n]*\Z")
 
 
 class Layout:
-    r"""Collects formatted lines; comments travel with the item they stand at.
+    r"""Collects formatted lines; each comment stays next to the item it belongs to.
 
     >>> layout = Layout("// head\nnode A {} // tail")
     >>> layout.item(0, "node A {}", Span(8, 17))
@@ -34,9 +34,9 @@ class Layout:
     def item(
         self, depth: int, line: str, span: Span, *, blank: Blank = "keep", closes: bool = False
     ) -> None:
-        """Print one item that stood at `span`, after the comments before and inside it.
+        """Add one item that came from `source_span`, after the comments before and inside it.
 
-        An item that `closes` a block leaves the comments before it in the block.
+        With `closes_block`, comments before the item stay inside the block that it closes.
         """
         while self._comments and self._comments[-1].start < span.end:
             comment = self._comments.pop()
@@ -47,7 +47,7 @@ class Layout:
         self._lines.append(INDENT * depth + line + self._trailing(span.end))
 
     def finish(self) -> str:
-        """The whole text, with what comments are left at the end."""
+        """Return the formatted text, with any remaining comments at the end."""
         for comment in reversed(self._comments):
             self._space(comment.start, "keep")
             self._lines.append(self._comment(comment))

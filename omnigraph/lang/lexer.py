@@ -1,9 +1,9 @@
-"""A contextual lexer that starts in no time.
+"""A contextual lexer with almost no start-up cost.
 
-Lark compiles one large pattern for every set of terminals that some parser state accepts: more than
-a hundred for our grammars, most of the start-up. Here each terminal is compiled once, when it is
-first tried, and a keyword is tried only where its word stands. Order and meaning are lark's: the
-terminal of the highest rank that matches wins.
+Lark compiles one large pattern for every set of terminals that a parser state accepts: more than a
+hundred for our grammars, which is most of the start-up time. Here each terminal is compiled once,
+when it is first tried, and a keyword is tried only where its word occurs. Order and meaning must
+stay those of lark: the matching terminal of the highest rank wins.
 """
 
 import re
@@ -14,12 +14,12 @@ from lark.exceptions import UnexpectedCharacters
 from lark.lexer import BasicLexer, ContextualLexer, TerminalDef, Token
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# `and(?!..)`, `(?:asc|desc)(?!..)`, `count(?=..)`: words, and what may or may not follow them.
+# `and(?!..)`, `(?:asc|desc)(?!..)`, `count(?=..)`: keywords, each with a lookahead.
 _KEYWORDS = re.compile(r"(?:\(\?:)?([A-Za-z0-9_|]+)\)?\(\?[!=]")
 
 
 class OneByOne:
-    """The terminals of a parser state, tried by rank at a place of a text."""
+    """The terminals of a parser state, tried by rank at an offset of a text."""
 
     def __init__(self, terminals: list[TerminalDef], ignored: frozenset[str]) -> None:
         self.allowed_types = {one.name for one in terminals} - ignored or {"<END-OF-FILE>"}
@@ -28,7 +28,7 @@ class OneByOne:
         self._by_word: dict[str, list[tuple[str, str]]] = {}
 
     def match(self, text: str, pos: int, end: int) -> tuple[str, str] | None:
-        """The name of the first terminal that matches, and the piece of text that it takes."""
+        """Return the name of the first terminal that matches, and the text it matches."""
         for name, pattern in self._candidates(text, pos, end):
             found = _compiled(pattern)(text, pos, end)
             if found is not None:
@@ -46,7 +46,7 @@ class OneByOne:
 
 
 class QuickLexer(BasicLexer):
-    """The lexer of one parser state. Tokens know their offsets; lines are nobody's need here."""
+    """The lexer of one parser state. Tokens carry offsets; line numbers are not needed here."""
 
     def __init__(self, conf: Any, comparator: Any = None) -> None:
         self.terminals = conf.terminals
@@ -60,7 +60,7 @@ class QuickLexer(BasicLexer):
         return OneByOne(list(self.terminals), self.ignore_types)
 
     def next_token(self, lex_state: Any, parser_state: Any = None) -> Token:
-        """The next token that is not white space or a comment."""
+        """Return the next token that is neither white space nor a comment."""
         text, end = lex_state.text.text, lex_state.text.end
         pos = self._trivia(text, lex_state.line_ctr.char_pos, end).end()
         if pos >= end:
@@ -90,7 +90,7 @@ class QuickLexer(BasicLexer):
 
 
 class QuickContextualLexer(ContextualLexer):
-    """Lark's contextual lexer over quick ones."""
+    """Lark's contextual lexer, built from `QuickLexer`s."""
 
     BasicLexer = QuickLexer
 
@@ -101,7 +101,7 @@ def _rank(one: TerminalDef) -> tuple[int, int, int, str]:
 
 
 def _may_be(pattern: str, word: str) -> bool:
-    """Whether a terminal can match where this word stands; no word means any other text."""
+    """Whether a terminal can match where `word` occurs; an empty word stands for any other text."""
     words = _words(pattern)
     return word in words if words else True
 

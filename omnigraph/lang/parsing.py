@@ -1,7 +1,7 @@
-"""From text to trees, for both languages: split, parse each declaration, collect what is wrong.
+"""Parse text into trees, for both languages: split, parse each declaration, collect diagnostics.
 
-Owns decoding of source bytes, recovery at the next declaration, and the wording of syntax errors.
-Knows no single rule of either grammar: each language hands in its builder and its names.
+Owns the decoding of source bytes, recovery at the next declaration, and the wording of syntax
+errors. It must not know any grammar rule: each language passes in its builder and its names.
 """
 
 import re
@@ -14,15 +14,15 @@ from omnigraph.record import record
 
 from . import scan
 
-MAX_SOURCE = 4 * 1024 * 1024  # characters; far above any schema, far below what hurts
+MAX_SOURCE = 4 * 1024 * 1024  # far larger than any schema, small enough to parse quickly
 _BOM = "\ufeff"
-_SHOWN = 6  # expected tokens named in a message
-_FOUND = re.compile(r"[-$@]?[A-Za-z0-9_]+")  # what people take for one word, a wrong one too
+_SHOWN = 6  # the most alternatives that a message lists
+_FOUND = re.compile(r"[-$@]?[A-Za-z0-9_]+")  # what a reader sees as one word, even an invalid one
 Advice = Callable[[Source, Span, frozenset[str]], str | None]
 
 
 class Mistake(Exception):  # noqa: N818 - never leaves this package
-    """Raised by a builder for text that the grammar lets through and the language does not."""
+    """Raised by a builder for text that the grammar accepts and the language does not."""
 
     def __init__(self, message: str, span: Span, hint: str | None = None) -> None:
         super().__init__(message)
@@ -31,12 +31,13 @@ class Mistake(Exception):  # noqa: N818 - never leaves this package
 
 @record
 class Language:
-    """What the shared machinery must know about one language.
+    """What the shared parsing code needs to know about one language.
 
-    `build` turns the syntax tree of one declaration into our own node; its second argument is the
-    offset of the declaration in the file, to be added to every position. `names` gives terminals
-    the words that people read; `groups` gives one word to terminals that may all stand at a place
-    (the first group that fits wins); `advise` gives a hint for a wrong word at a place.
+    `build_declaration` turns the syntax tree of one declaration into a node of our own; its second
+    argument is the offset of the declaration in the file, which it adds to every position.
+    `terminal_names` maps terminals to the words used in messages. `terminal_groups` gives one
+    phrase to a set of terminals that are allowed together (the first matching group wins).
+    `suggest_hint` returns a hint for the unexpected text at a span.
     """
 
     name: str
@@ -50,9 +51,9 @@ class Language:
 
 @record
 class Parsed:
-    """The declarations that could be read, and what is wrong with the others.
+    """The declarations that could be parsed, and the diagnostics of the others.
 
-    `broken` are the spans of declarations that could not be read.
+    `broken_spans` are the spans of declarations that could not be parsed.
     """
 
     declarations: tuple[Any, ...]
@@ -61,7 +62,7 @@ class Parsed:
 
 
 def decode(data: bytes, name: str) -> Source:
-    """Source text from the bytes of a file; anything but UTF-8 text is a `ParseError`.
+    """Return the source text in the bytes of a file; raise `ParseError` unless it is UTF-8 text.
 
     >>> decode(b"node A {}", "a.pg").text
     'node A {}'
@@ -70,8 +71,8 @@ def decode(data: bytes, name: str) -> Source:
         source = Source(name, data.decode("utf-8").removeprefix(_BOM))
     except UnicodeDecodeError as error:
         good = Source(name, data[: error.start].decode("utf-8").removeprefix(_BOM))
-        message = f"byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8"
-        hint = "save the file as UTF-8; is it a text file?"
+        message = f"byte 0x{data[error.start]:02x} at offset {error.start} is not valid UTF-8"
+        hint = "save the file as UTF-8 text"
         at = Diagnostic.at(good, Span(len(good.text), len(good.text)), message, hint=hint)
         raise ParseError(diagnostics=(at,), source=good) from None
     refusal = _unreadable(source)
@@ -81,7 +82,7 @@ def decode(data: bytes, name: str) -> Source:
 
 
 def parse_declarations(language: Language, source: Source) -> Parsed:
-    """Every declaration of a source. Bad text gives diagnostics, never an exception."""
+    """Parse every declaration of a source. Bad text yields diagnostics, never an exception."""
     refusal = _unreadable(source)
     if refusal is not None:
         return Parsed((), (refusal,), (Span(0, len(source.text)),))
@@ -109,23 +110,23 @@ def _pieces(language: Language, source: Source) -> list[tuple[int, int]]:
 
 
 def _rest(language: Language, source: Source, start: int, end: int) -> list[tuple[int, int]]:
-    """Declarations that a quote left open may have swallowed."""
+    """Return the declarations that an unclosed quote may have swallowed."""
     return scan.split(source.text, language.opening, start, end, wary=True)[1:]
 
 
 def _unreadable(source: Source) -> Diagnostic | None:
     if len(source.text) > MAX_SOURCE:
-        size = f"{len(source.text):,} characters; at most {MAX_SOURCE:,} are read"
+        size = f"{len(source.text):,} characters; the limit is {MAX_SOURCE:,}"
         at = Span(MAX_SOURCE, MAX_SOURCE)
         return Diagnostic.at(source, at, f"the text has {size}", hint="split the file")
     at_nul = source.text.find("\0")
     if at_nul >= 0:
-        message = "a NUL character: this is not a text file"
+        message = "found a NUL character; this is not a text file"
         return Diagnostic.at(source, Span(at_nul, at_nul + 1), message)
     try:
         source.text.encode()
     except UnicodeEncodeError as error:
-        message = "a lone surrogate: half of a character cannot be stored"
+        message = "found a lone surrogate, which UTF-8 cannot encode"
         return Diagnostic.at(source, Span(error.start, error.end), message)
     return None
 
@@ -135,7 +136,7 @@ def _parse_piece(language: Language, source: Source, start: int, end: int) -> An
     if extent is None:
         return None
     if extent.too_deep is not None:
-        message = f"brackets are nested more than {scan.MAX_DEPTH} deep"
+        message = f"brackets are nested more than {scan.MAX_DEPTH} levels deep"
         return Diagnostic.at(source, extent.too_deep, message)
     return _read(language, source, extent.inside)
 
@@ -173,7 +174,7 @@ def _syntax_error(language: Language, source: Source, inside: Span, error: Any) 
 
 
 def _unclosed(source: Source, inside: Span, at: Span) -> str | None:
-    """Which bracket is still open where the text ends too early."""
+    """Return which bracket is still open when the text ends too early."""
     if at.start < inside.end:
         return None
     still_open: list[int] = []
@@ -202,8 +203,8 @@ def _shown(found: str) -> str:
 
 
 def _terminals(error: Any) -> frozenset[str]:
-    """What could stand at the place of an error."""
-    # The state of the parser knows exactly; a lexer only what some place with this state allows.
+    """Return the terminals that are allowed at the position of an error."""
+    # The parser state is exact; the lexer also lists terminals that only other contexts allow.
     reached = getattr(error, "interactive_parser", None)
     told = reached.accepts() if reached is not None else getattr(error, "expected", ())
     return frozenset(told)

@@ -1,7 +1,7 @@
-"""A coarse, linear look at a text: words, strings, comments, brackets.
+"""A coarse, linear scan of a text: words, strings, comments, brackets.
 
 Owns the split of a file into declarations, so that a broken one does not hide the next, and the
-bound on nesting. It knows no grammar: what a declaration means is the parser's business.
+limit on nesting. It knows no grammar: the parser decides what a declaration means.
 """
 
 import re
@@ -22,15 +22,15 @@ _WHOLE = r"""
   | (?P<open>[{(\[])
   | (?P<close>[})\]])
 """
-# An unterminated string or comment swallows all that follows, which keeps the scan linear.
+# An unterminated string or comment swallows the rest of the text, which keeps the scan linear.
 _STRICT = re.compile(_WHOLE + r'| (?P<broken>"(?s:.*) | /\*(?s:.*)) | (?P<other>(?s:.))', re.X)
-# When a declaration is broken its quotes cannot be trusted: here a string ends with its line.
+# Quotes in a broken declaration cannot be trusted: here a string ends with its line.
 _LINE = _WHOLE.replace(r'[^"\\]', r'[^"\\\n]').replace(r"\\(?s:.)", r"\\.")
 _WARY = re.compile(_LINE + r'| (?P<broken>"[^\n]* | /\*(?s:.*)) | (?P<other>(?s:.))', re.X)
 
 
 class Lexeme(NamedTuple):
-    """A coarse piece of text: its kind and where it stands."""
+    """A coarse piece of text: its kind and position."""
 
     kind: str
     start: int
@@ -39,14 +39,14 @@ class Lexeme(NamedTuple):
 
 @record
 class Opening:
-    """How a declaration begins: one of `words`, then lexemes of the `follow` kinds."""
+    """How a declaration begins: one of `keywords`, then lexemes of the `following_kinds`."""
 
     words: frozenset[str]
     follow: tuple[str, ...]
 
 
 def lexemes(text: str, start: int, end: int, *, wary: bool = False) -> Iterator[Lexeme]:
-    """The coarse pieces of a part of `text`, white space left out.
+    """Yield the coarse pieces of a range of `text`, without white space.
 
     >>> [x.kind for x in lexemes('node A { } // end', 0, 17)]
     ['word', 'word', 'open', 'close', 'comment']
@@ -60,10 +60,10 @@ def lexemes(text: str, start: int, end: int, *, wary: bool = False) -> Iterator[
 def split(
     text: str, opening: Opening, start: int, end: int, *, wary: bool = False
 ) -> list[tuple[int, int]]:
-    r"""Cut a part of a text at every place where a declaration begins.
+    r"""Split a range of a text where declarations begin; return the (start, end) of each piece.
 
-    The first piece may hold what stands before the first declaration. Nothing begins inside
-    brackets, except for the `wary`, who do not trust brackets either.
+    The first piece may hold text before the first declaration. No declaration begins inside
+    brackets, except when `recovering`: brackets cannot be trusted then either.
 
     >>> split("// x\nnode A {} node B {}", Opening(frozenset({"node"}), ("word",)), 0, 24)
     [(0, 5), (5, 15), (15, 24)]
@@ -89,9 +89,9 @@ def _begins(text: str, solid: list[Lexeme], index: int, opening: Opening) -> boo
 
 @record
 class Extent:
-    """What stands in a piece of text: from its first to its last lexeme, comments left out.
+    """The content of a piece of text: from its first to its last lexeme, without comments.
 
-    `too_deep` is the bracket that goes deeper than `MAX_DEPTH`, if there is one.
+    `too_deep_bracket` is the first bracket nested deeper than `MAX_BRACKET_DEPTH`, if any.
     """
 
     inside: Span
@@ -99,7 +99,7 @@ class Extent:
 
 
 def extent(text: str, start: int, end: int) -> Extent | None:
-    """The extent of a piece of text; None when it holds nothing but comments."""
+    """Return the extent of a piece of text; None if it holds only comments."""
     first, last, depth = None, 0, 0
     deep: Span | None = None
     for kind, begin, last_end in lexemes(text, start, end):
@@ -114,6 +114,6 @@ def extent(text: str, start: int, end: int) -> Extent | None:
 
 
 def comments(text: str) -> tuple[Span, ...]:
-    """Where the comments of a text stand, in order."""
+    """Return the spans of the comments of a text, in order."""
     found = (x for x in lexemes(text, 0, len(text)) if x.kind == "comment")
     return tuple(Span(x.start, x.end) for x in found)

@@ -1,7 +1,8 @@
-"""Parsers from saved tables.
+"""Parsers restored from saved tables.
 
-Owns `grammar.json` beside each `grammar.lark`: the LALR tables, made once by `make tables`, so
-that start-up reads instead of computing. Tables that do not belong to the grammar are not used.
+Owns `grammar.json` next to each `grammar.lark`: the LALR tables, written by `make tables`, so that
+start-up loads them instead of computing them. Tables whose stamp does not match the grammar, the
+lark version and the options must never be used.
 """
 
 import json
@@ -29,7 +30,7 @@ _PLUGINS = {"ContextualLexer": QuickContextualLexer}
 
 @cache
 def parser(language: str) -> Lark:
-    """The parser of one declaration of a language, from its tables when they are fresh."""
+    """Return the parser of one declaration of a language, from saved tables if they are current."""
     grammar = _grammar(language)
     saved = _saved(language)
     if saved.get("stamp") != _stamp(grammar):
@@ -38,13 +39,13 @@ def parser(language: str) -> Lark:
 
 
 def fresh(language: str) -> bool:
-    """Whether the saved tables are those of the grammar as it is now, byte by byte."""
+    """Whether the saved tables equal those computed from the grammar, byte for byte."""
     tables = _HERE / language / "grammar.json"
     return tables.exists() and tables.read_text("utf-8") == _save(language)
 
 
 def write(language: str) -> Path:
-    """Compute the tables of a language and save them; gives the path."""
+    """Compute the tables of a language and save them; return their path."""
     tables = _HERE / language / "grammar.json"
     tables.write_text(_save(language), "utf-8")
     return tables
@@ -79,7 +80,7 @@ def _save(language: str) -> str:
 
 
 def _numbered(table: Any) -> Any:
-    """The same table, its states numbered as they are reached: lark takes them from a set."""
+    """Number the states in the order they are reached: lark takes them from a set, in any order."""
     numbers: dict[int, int] = {}
     waiting = sorted(table.start_states.values())
     while waiting:
@@ -100,13 +101,13 @@ def _renumbered(actions: dict[str, Any], numbers: dict[int, int]) -> dict[str, A
 
 
 def _restore(saved: dict[str, Any]) -> Lark:
-    # The way lark's own stand-alone parsers come to life; a test holds it to the grammar.
+    # Lark's stand-alone parsers are loaded the same way; a test compares the result to the grammar.
     load: Any = Lark._load_from_dict
     restored: Lark = load(saved["data"], saved["memo"], _plugins=_PLUGINS)
     return restored
 
 
-# JSON knows only text as member names; a number is written with a leading '#'.
+# JSON member names are strings; an integer key is written with a leading '#'.
 def _tag(value: Any) -> Any:
     if isinstance(value, dict):
         return {f"#{k}" if isinstance(k, int) else k: _tag(v) for k, v in value.items()}
@@ -116,7 +117,7 @@ def _tag(value: Any) -> Any:
 
 
 def _untag(members: dict[str, Any]) -> dict[Any, Any]:
-    # One look tells: either all members of an object are numbers, or none is.
+    # The first member decides: either all member names of an object are integers, or none.
     if next(iter(members), "").startswith("#"):
         return {int(name[1:]): value for name, value in members.items()}
     return members

@@ -1,4 +1,5 @@
-"""Three-way merges: what both sides changed becomes one change of the target, or conflicts.
+"""Three-way merges: turn the changes of both sides into one change of the target, or conflicts.
 
-Stands on the rules, so that a merged graph is judged as any other write is.
+Builds on `rules`, so that a merged graph is validated like any other write. Read `merge.py`,
+`planner.py` and `sides.py` first.
 """

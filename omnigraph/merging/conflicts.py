@@ -1,7 +1,7 @@
-"""Conflicts in words: which entity, which properties, what each side has, what it was.
+"""Describe conflicts: which entity, which properties, their values on each side and in the base.
 
-Owns the step from contested rows and broken rules to the records that callers see, and which
-entities a choice for one side concerns: all of them become what they are on that side.
+Owns the step from contested entities and rule violations to the records that callers see, and the
+set of entities that resolving a conflict affects: all of them take the state of the chosen side.
 """
 
 from collections.abc import Callable
@@ -16,13 +16,13 @@ from omnigraph.rules.violation import Violation
 
 from .sides import Contested, Sides
 
-Entity = tuple[str, str]  # the key of a table, and an id
+Entity = tuple[str, str]  # table key and id
 _LONGEST = 60  # characters of a value in a message
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A conflict, and the entities that a choice for one side concerns."""
+    """A conflict, and the entities that resolving it for one side affects."""
 
     conflict: EntityConflict
     key: str
@@ -30,14 +30,14 @@ class Found:
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """Nodes before edges, then by type, id and kind."""
+        """Sort nodes before edges, then by type, id and kind."""
         one = self.conflict
         node = one.entity_kind != "node"
         return (node, one.type_name, one.entity_id or "", one.kind, one.message)
 
 
 def contested(key: str, one: Contested, ours: str, theirs: str) -> Found:
-    """The conflict of an entity that both sides changed in different ways."""
+    """Return the conflict of an entity that both sides changed differently."""
     tell = _TELL[one.kind]
     kind, _, name = key.partition(":")
     conflict = EntityConflict(
@@ -61,11 +61,11 @@ def broken_rule(
     ours: str,
     theirs: str,
 ) -> Found:
-    """The conflict of a rule that the merged graph would break, though neither side does."""
+    """Return the conflict of a rule that the merged graph would break, though neither side does."""
     involved = _involved(one, type_, sides)
     own = sides(one.type_key)
     entity = one.entity_id or ""
-    counted = one.rule == "@card"  # about many edges: no row of its own
+    counted = one.rule == "@card"  # about several edges: there is no single row to show
     rows = (own.base_row(entity), own.state("ours", entity), own.state("theirs", entity))
     base, mine, other = (None if counted else values(row) for row in rows)
     names = one.column if isinstance(one.column, tuple) else (one.column,) if one.column else ()
@@ -78,7 +78,7 @@ def broken_rule(
 
 
 def values(row: pa.Table | None) -> dict[str, Any] | None:
-    """The values of a row, without its id."""
+    """Return the values of a row, without its id."""
     if row is None:
         return None
     found: dict[str, Any] = row.to_pylist()[0]
@@ -111,7 +111,7 @@ def _reason(
         names = one.column if isinstance(one.column, str) else ", ".join(one.column or ())
         return f"'{one.other_id}' has the same {names} ({_short(one.value)}), which must be unique"
     if one.rule == "@card":
-        return f"{one.reason} when '{ours}' and '{theirs}' are put together"
+        return f"{one.reason} after '{theirs}' is merged into '{ours}'"
     return one.reason or f"breaks {one.rule}"
 
 
@@ -142,7 +142,7 @@ def _delete(one: Contested, ours: str, theirs: str) -> str:
 
 
 def _each(one: Contested, ours: str, theirs: str) -> str:
-    """Each contradicting property with what both sides have, and what it was."""
+    """Describe each differing property with its value on both sides and in the base."""
     was, mine, other = values(one.base), values(one.ours) or {}, values(one.theirs) or {}
     told = []
     for name in one.clashing:

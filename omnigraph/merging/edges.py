@@ -1,6 +1,6 @@
-"""Parallel edges: the same edge, with the same ends and properties, that both sides added.
+"""Parallel edges: edges with the same endpoints and properties that both sides added.
 
-Edges have ids of their own, so both are kept unless the caller asks for one, or the schema does.
+Edges have ids of their own, so both are kept unless the caller or the schema asks for one.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from .sides import Sides
 
 
 class Parallel(NamedTuple):
-    """Two edges of one type that say the same: the id on the target, the id that is merged."""
+    """Two equivalent edges of one type: the id on the target, and the id that is merged."""
 
     key: str
     ours: str
@@ -23,7 +23,7 @@ class Parallel(NamedTuple):
 
 
 def parallel_edges(sides: Sides) -> Iterator[Parallel]:
-    """Edges that both sides added with other ids and the same content, paired off by id."""
+    """Yield edges that both sides added with different ids and equal content, paired by id."""
     ours, theirs = sides.added()
     if not sides.key.startswith("edge:") or not ours.num_rows or not theirs.num_rows:
         return
@@ -44,7 +44,7 @@ def _others(one: pa.Table, other: pa.Table) -> pa.Table:
 
 
 def _candidates(ours: pa.Table, theirs: pa.Table) -> Iterator[tuple[int, list[int]]]:
-    """Places of edges of the target, each with those of the other side between the same ends."""
+    """Yield positions of our edges, each with those of their edges between the same endpoints."""
     places: dict[tuple[str, str], list[int]] = {}
     ends = zip(theirs["src"].to_pylist(), theirs["dst"].to_pylist(), strict=True)
     for at, pair in enumerate(ends):

@@ -1,7 +1,7 @@
-"""A table of a merge that another engine compared, because too much of it changed for one process.
+"""A table of a merge that another engine compares, because too many rows changed for one process.
 
-Here are the ids of what is taken and what rules need of them, and whole rows only where both sides
-contradict each other. Single entities are asked of the captured states; all other values stay
+Held here are the ids of the rows taken and the columns that rules need, and whole rows only where
+both sides clash. Single entities are looked up in the captured snapshots; all other values stay
 where they are until they are written.
 """
 
@@ -29,31 +29,32 @@ from omnigraph.storage.table import Staged, Table
 from .sides import Choice, Granularity, Sides, row_of
 from .virtual import rows_where
 
-ROW = "#row"  # the row id, on the other side, of a row whose values are not here
+ROW = "#row"  # row id, on the other side, of a row whose values are not held here
 
 
 class Elsewhere(Protocol):
-    """Another engine: it compares tables, and writes rows of one state to a table of another."""
+    """Another engine that compares tables, and writes rows of one version to another table."""
 
     def takes(self, frame: Frame, keys: Sequence[str]) -> frozenset[str]:
-        """Which of these tables it compares."""
+        """Select the tables that this engine compares."""
 
     def compare(self, frame: Frame, key: str, granularity: Granularity) -> "FarSides":
-        """What both sides changed in a table."""
+        """Return what both sides changed in a table."""
 
     def write(
         self, store: Store, source: Table, target: Table, row_ids: Positions, kept: Positions
     ) -> list[Mapping[str, Any]]:
-        """Fragments of a table with rows of another; those with a row id to keep have it."""
+        """Write rows of one table as fragments of another; rows with a row id to keep retain it."""
 
 
 @dataclass(frozen=True)
 class FarSides(Sides):
-    """The changes of both sides of a table; `ours` and `theirs` are only what is contradictory.
+    """The changes of both sides of a table; `ours` and `theirs` hold only clashing entities.
 
-    `fresh` and `after` are the rows that are taken, as far as rules look at them, with `ROW`;
-    `gone` the ids that are; `broken` the whole rows among them that break a rule of a row. `twins`
-    are edges of each side that may be the same edge.
+    `inserted_rows` and `updated_rows` are the rows taken, limited to the columns that rules read,
+    plus `SOURCE_ROW_ID`; `deleted_ids` are the ids removed. `invalid_rows` are whole rows among
+    those taken that break a rule of a row. `parallel_candidates` are edges of each side that may
+    be the same edge.
     """
 
     frame: Frame = field(kw_only=True)
@@ -65,21 +66,21 @@ class FarSides(Sides):
     known: dict[str, "_Known"] = field(kw_only=True, default_factory=dict, compare=False)
 
     def taken(self) -> tuple[pa.Table, pa.Table, pa.Array]:
-        """What only the other side changed: rows to add, rows to replace, ids to remove."""
+        """Return what only the other side changed: rows to add, rows to replace, ids to remove."""
         return self.fresh, pa.concat_tables([self.after, self.slim(self.combined)]), self.gone
 
     def slim(self, rows: pa.Table) -> pa.Table:
-        """Whole rows as the rows that are taken have them."""
+        """Limit whole rows to the columns of the rows that are taken."""
         names = self.fresh.column_names[:-1]
         here = rows.select(names).append_column(ROW, pa.nulls(rows.num_rows, pa.int64()))
         return here.cast(self.fresh.schema)
 
     def added(self) -> tuple[pa.Table, pa.Table]:
-        """Edges that each side added, of those that the other may have added, too."""
+        """Return the edges that each side added and the other may have added, too."""
         return self.twins
 
     def learn(self, entities: Iterable[str]) -> None:
-        """Ask for entities together that will be asked for one by one."""
+        """Load entities in one lookup that will later be requested one by one."""
         wanted = sorted({*entities} - {*self.known})
         if wanted:
             found = [self._where({"id": pa.array(wanted, pa.string())}, one) for one in self._three]
@@ -87,7 +88,7 @@ class FarSides(Sides):
                 self.known[entity] = _Known(*(row_of(rows, entity) for rows in found))
 
     def state(self, side: Choice, entity: str) -> pa.Table | None:
-        """An entity as a side has it, if either changed it; None when that side has none."""
+        """Return an entity on a side, if either changed it; None if that side lacks it."""
         if super().knows(entity):
             return super().state(side, entity)
         known = self._known(entity)
@@ -96,18 +97,18 @@ class FarSides(Sides):
         return known.ours if side == "ours" else known.theirs
 
     def knows(self, entity: str) -> bool:
-        """Whether a side changed an entity."""
+        """Whether either side changed an entity."""
         return super().knows(entity) or self._known(entity).changed
 
     def base_row(self, entity: str) -> pa.Table | None:
-        """An entity as it was in the base, if a side changed it."""
+        """Return an entity as it was in the base, if either side changed it."""
         if super().knows(entity):
             return super().base_row(entity)
         known = self._known(entity)
         return known.base if known.changed else None
 
     def edges_from(self, source: str) -> list[str]:
-        """The edges that a side added, changed or removed at a node."""
+        """Return the edges that either side added, changed or removed at a node."""
         where = {"src": pa.array([source], pa.string())}
         base, *sides = (self._where(where, one) for one in self._three)
         found: set[str] = set()
@@ -117,7 +118,7 @@ class FarSides(Sides):
         return sorted(found)
 
     def only_gone_on(self, side: Choice, ends: Mapping[str, pa.Array]) -> pa.Table:
-        """Edges at some nodes that a side deleted, and the other left as they were."""
+        """Return edges at some nodes that one side deleted and the other left unchanged."""
         asked = {end: nodes for end, nodes in ends.items() if len(nodes)}
         parts = [self._where({end: nodes}, self.frame.base) for end, nodes in asked.items()]
         ids = sorted({one for rows in parts for one in rows["id"].to_pylist()})
@@ -141,7 +142,7 @@ class FarSides(Sides):
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """An entity in all three states."""
+    """An entity in all three versions."""
 
     base: pa.Table | None
     ours: pa.Table | None
@@ -152,7 +153,7 @@ class _Known:
         return not (_same(self.base, self.ours) and _same(self.base, self.theirs))
 
     def only_gone_on(self, side: Choice) -> bool:
-        """Whether one side deleted it, and the other left it as it was."""
+        """Whether one side deleted the entity and the other left it unchanged."""
         mine, other = (self.ours, self.theirs) if side == "ours" else (self.theirs, self.ours)
         return self.base is not None and mine is None and _same(self.base, other)
 
@@ -165,9 +166,9 @@ def _same(one: pa.Table | None, other: pa.Table | None) -> bool:
 
 @dataclass(frozen=True)
 class FarDelta(TableDelta):
-    """The change of a table whose values are elsewhere, but for the rows that are `here`.
+    """The change of a table whose row values are held elsewhere, except for `local_rows`.
 
-    `suspect` are the rows that may break a rule of a row: those here, and those that were found to.
+    `suspect_rows` may break a rule of a row: the local rows, and those found to be invalid.
     """
 
     here: pa.Table = field(kw_only=True)
@@ -177,13 +178,13 @@ class FarDelta(TableDelta):
 
     @property
     def _places(self) -> tuple[Positions, Any]:
-        """The row ids of rows whose values are elsewhere, and which of all rows these are."""
+        """Return the source row ids of offloaded rows, and a mask of these among all rows."""
         column = self.rows[ROW].combine_chunks()
         far = pc.is_valid(column).to_numpy(zero_copy_only=False)
         return column.drop_null().to_numpy(), far
 
     def stage(self, txn: WriteTxn) -> Staged:
-        """Everything written, as one staged change."""
+        """Write all rows and return them as one staged change."""
         table, (places, far) = txn.table(self.key), self._places
         fragments = self._own(txn, table, far)
         if self.away is not None and len(places):
@@ -199,7 +200,7 @@ class FarDelta(TableDelta):
         return changed(txn.store, table, fragments, removed.astype(np.uint64), kept)
 
     def _own(self, txn: WriteTxn, table: Table, far: Any) -> list[Mapping[str, Any]]:
-        """The rows that are here; the order of their ids is that of the delta."""
+        """Write the local rows, in the order of the delta's ids."""
         if far.all():
             return []
         ids, row_ids = self.ids.filter(pa.array(~far)), self.row_ids[~far]
@@ -213,7 +214,7 @@ class FarDelta(TableDelta):
         return made
 
     def whole_rows(self) -> pa.Table:
-        """All rows with all their values; as much memory as they need."""
+        """Read all rows with all their values; needs memory for all of them."""
         source = self.frame.theirs.table(self.key)
         places, _ = self._places
         rows = take_bytes(source, pa.array(places, pa.uint64()))
@@ -221,7 +222,7 @@ class FarDelta(TableDelta):
         return pa.concat_tables([rows.cast(shape), self.here.select(shape.names).cast(shape)])
 
     def counts(self) -> dict[Op, int]:
-        """How many entities of the target change in which way; only rows that are here are read."""
+        """Count the changed entities of the target by operation; reads only local rows."""
         _, far = self._places
         updated = int((self.row_ids[far] >= 0).sum())
         numbers = int(far.sum()) - updated, updated, len(self.removed_ids)
@@ -237,17 +238,17 @@ class FarDelta(TableDelta):
 def far_delta(
     made: TableDelta, sides: FarSides, here: pa.Table, away: Elsewhere | None
 ) -> FarDelta:
-    """A delta of slim rows, and the whole rows that are here."""
+    """Make a delta from rows of rule columns and the whole rows that are held here."""
+    made = replace(made, judged=True)
     facts = {one.name: getattr(made, one.name) for one in fields(TableDelta)}
     written = made.versions.filter(pc.is_valid(made.versions[ROW]))["id"].combine_chunks()
     broken = sides.broken.filter(pc.is_in(sides.broken["id"], value_set=written))
     suspect = pa.concat_tables([here, broken.select(here.column_names).cast(here.schema)])
-    facts |= {"judged": True, "here": here, "suspect": suspect}
-    return FarDelta(**facts, frame=sides.frame, away=away)
+    return FarDelta(**facts, here=here, suspect=suspect, frame=sides.frame, away=away)
 
 
 def stage_all(txn: WriteTxn, delta: Delta) -> dict[str, Staged]:
-    """The staged change of every table that changes, wherever its rows are."""
+    """Stage the change of every table that changes, offloaded or not."""
     far = {key: one for key, one in delta.tables.items() if isinstance(one, FarDelta)}
     near = {key: one for key, one in delta.tables.items() if key not in far}
     writes = dict(stage_tables(txn, replace(delta, tables=near)))
@@ -255,7 +256,7 @@ def stage_all(txn: WriteTxn, delta: Delta) -> dict[str, Staged]:
 
 
 def untouched(frame: Frame, key: str, granularity: Granularity) -> FarSides:
-    """A table of which nothing is taken; its entities can be asked for."""
+    """Return sides without changes to take, through which entities can still be looked up."""
     nothing = no_changes(key, frame.ours.table(key))
     empty = nothing.inserted
     slim = empty.append_column(ROW, pa.array([], pa.int64()))

@@ -1,7 +1,7 @@
-"""Lands a merge: one strict publish with two parents, under an intent that names its source.
+"""Publish a merge: one strict publish with two parents, under an intent that names its source.
 
-The target must be where it was captured, and the source must still be the same branch. Nothing is
-staged, and no intent written, before every conflict is decided.
+The target head must be the captured one, and the source must still be the same branch. Nothing is
+staged and no intent is written before every conflict is resolved.
 """
 
 from collections.abc import Mapping
@@ -27,13 +27,13 @@ def land(
     signature: Signature,
     details: Mapping[str, Any],
 ) -> Commit:
-    """Publish a judged merge; `details` say how conflicts were decided."""
+    """Publish a planned merge; `details` record how conflicts were resolved."""
 
     def stage(txn: WriteTxn) -> PublishPlan:
         _as_captured(frame, txn)
         check_named(txn.store, adopted.values(), frame.theirs.commit_id)
         writes = stage_all(txn, delta)
-        # Who lost by now leaves nothing behind; who loses later leaves a refusal in the log.
+        # A merge that lost by now leaves nothing behind; later it leaves a refusal in the log.
         _as_captured(frame, replace(txn, base=frame.target.refresh()))
         return PublishPlan(
             "merge",
@@ -50,7 +50,7 @@ def land(
     if frame.source is not None:
         facts |= {"source_branch": frame.source.name, "source_ulid": frame.source.ulid}
     made = publish_long(frame.target, "merge", stage, signature, tables, facts)
-    if made is None:  # a merge always has something to publish: its lineage
+    if made is None:  # a merge always publishes something: its lineage
         raise ReadSetConflict(member="graph_head", expected=frame.ours.commit_id)
     return made
 

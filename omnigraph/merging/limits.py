@@ -1,4 +1,4 @@
-"""How much one merge may hold at once; every ceiling can be moved, and names itself when hit."""
+"""Memory limits of one merge; every limit is configurable and named in the error it raises."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from omnigraph.rules.delta import TableDelta
 
 @dataclass(frozen=True, slots=True)
 class MergeLimits:
-    """Ceilings of a merge in one process; they are inclusive, and None means that there is none.
+    """Limits of a merge in one process; they are inclusive, and None means unlimited.
 
-    `delta_bytes` is what it writes to the target, all tables together; `rows` the rows of that.
+    `delta_bytes` and `rows` limit what the merge writes to the target, over all tables.
     """
 
     delta_bytes: int | None = 2 << 30
@@ -19,7 +19,7 @@ class MergeLimits:
 
 
 def check_delta(tables: Iterable[TableDelta], limits: MergeLimits) -> None:
-    """Refuse a merge that holds more than it may, before anything is written."""
+    """Raise `ResourceLimitExceeded` for a merge over a limit, before anything is written."""
     size = rows = 0
     for one in tables:
         size += one.versions.nbytes

@@ -1,7 +1,7 @@
-"""Edges that went with a node which the merge keeps.
+"""Edges that were deleted with a node which the merge keeps.
 
-A deletion takes the edges of its node along, and these are changes of that side as any others: who
-keeps the node against its deletion does not get them back. They are found here, to be told.
+Deleting a node also deletes its edges, and these deletions are changes of that side like any other:
+keeping the node in a conflict does not restore them. They are found here to be reported.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -11,15 +11,15 @@ import pyarrow as pa
 
 from omnigraph.lang.schema.catalog import Catalog, Edge
 
+from .conflicts import Entity
 from .sides import Choice, Sides
 
-Entity = tuple[str, str]
 Decided = Mapping[Entity, Any]  # a side, or a row
 _SIDES: tuple[Choice, Choice] = ("ours", "theirs")
 
 
 class LostEdge(NamedTuple):
-    """An edge that is gone though both its nodes stay: one side deleted `node`, the merge keeps it.
+    """An edge that is deleted though both nodes stay: one side deleted `node`, the merge keeps it.
 
     `side` is the one that deleted it.
     """
@@ -33,13 +33,13 @@ class LostEdge(NamedTuple):
 
     def __str__(self) -> str:
         name = self.key.partition(":")[2]
-        return f"{name} '{self.id}' ({self.src} -> {self.dst}) went with '{self.node}'"
+        return f"{name} '{self.id}' ({self.src} -> {self.dst}) was deleted with '{self.node}'"
 
 
 def lost_edges(
     catalog: Catalog, sides: Callable[[str], Sides], decisions: Decided
 ) -> tuple[LostEdge, ...]:
-    """The edges that went with nodes which it was decided to keep, by type and id."""
+    """Return the edges deleted with nodes that a decision keeps, by type and id."""
     found: list[LostEdge] = []
     for side in _SIDES:
         kept = _kept(side, sides, decisions)
@@ -51,7 +51,7 @@ def lost_edges(
 def _kept(
     side: Choice, sides: Callable[[str], Sides], decisions: Decided
 ) -> dict[str, dict[str, bool]]:
-    """Nodes that a side deleted and that were decided about: whether each stays."""
+    """Nodes that a side deleted and a decision covers, with whether each stays."""
     found: dict[str, dict[str, bool]] = {}
     for (key, entity), what in decisions.items():
         if key.startswith("node:") and sides(key).gone_on(side, entity):

@@ -1,7 +1,7 @@
-"""The merge of one branch into another: captured, judged, decided, landed.
+"""Merge one branch into another: capture, plan, resolve conflicts, publish.
 
-Owns the order of these steps. A merge that was done already is found out before anything is read;
-where the target has not moved its tables become those of the source, and nothing is read at all.
+Owns the order of these steps. A merge that was already done is detected before anything is read; a
+fast-forward adopts the tables of the source, and reads no rows at all.
 """
 
 from dataclasses import dataclass, field, replace
@@ -29,12 +29,12 @@ from .lost import LostEdge
 from .strategy import Strategy, checked, settle, spelled
 from .work import Decisions, Judged, Options, Work
 
-ATTEMPTS = 4  # maintenance of the target is no reason to give up
+ATTEMPTS = 4  # maintenance of the target must not make a merge fail
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What a merge did or, when it was only tried, would do."""
+    """What a merge did or, in a dry run, would do."""
 
     frame: Frame
     outcome: Outcome
@@ -44,23 +44,23 @@ class Merged:
 
     @property
     def conflicts(self) -> tuple[EntityConflict, ...]:
-        """What stands against the merge."""
+        """Unresolved conflicts."""
         return () if self.judged is None else tuple(one.conflict for one in self.judged.found)
 
     @property
     def lost(self) -> tuple[LostEdge, ...]:
-        """Edges that went with nodes which the merge keeps."""
+        """Edges deleted with nodes that the merge keeps."""
         return () if self.judged is None else self.judged.lost
 
     @property
     def parallel(self) -> tuple[Parallel, ...]:
-        """Edges that both sides added, with the same ends and properties."""
+        """Edges that both sides added, with the same endpoints and properties."""
         return () if self.judged is None else self.judged.parallel
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a caller wants of a merge."""
+    """What a caller asks of a merge."""
 
     options: Options = field(default_factory=Options)
     strategy: Strategy = None
@@ -70,7 +70,7 @@ class Request:
 
 
 def open_merge(source: Line, target: Line, if_commit: str | None = None) -> Frame:
-    """Capture both branches; what cannot be merged at all is refused here."""
+    """Capture both branches; raise if they cannot be merged at all."""
     if source.ulid == target.ulid:
         hint = "name two different branches as source and as target (`into`)"
         message = f"'{source.name}' cannot be merged into itself"
@@ -88,9 +88,9 @@ def open_merge(source: Line, target: Line, if_commit: str | None = None) -> Fram
 
 
 def merge(source: Line, target: Line, asked: Request) -> Merged:
-    """Merge a branch into another, or say what stands against it.
+    """Merge a branch into another.
 
-    Raises `MergeConflict` with every conflict that is left, unless it is a dry run.
+    Raises `MergeConflict` with every unresolved conflict, unless it is a dry run.
     """
     for attempt in range(ATTEMPTS):
         frame = open_merge(source, target, asked.if_commit)
@@ -100,14 +100,14 @@ def merge(source: Line, target: Line, asked: Request) -> Merged:
         except ReadSetConflict:
             if attempt + 1 == ATTEMPTS or not only_tended(frame):
                 raise
-        except HistoryReclaimed as error:  # of what both have in common, or of one of them
+        except HistoryReclaimed as error:  # of the merge base, or of one of the branches
             error.hint = BRING_OVER.format(source=source.name, target=target.name)
             raise
     raise InternalError("unreachable")
 
 
 def only_tended(frame: Frame) -> bool:
-    """Whether the target has moved without any change of what it holds."""
+    """Whether the target has moved without any change of its content."""
     now, then = frame.target.refresh().state, frame.ours
     contents = {key: one.content_id for key, one in now.tables.items()}
     moved = now.head.commit_id != then.commit_id and not now.head.closed
@@ -122,12 +122,12 @@ def merge_frame(
     decisions: Decisions | None = None,
     resolved: int = 0,
 ) -> Merged:
-    """Merge what was captured, with work that was done and decisions that were taken before."""
+    """Merge what was captured, reusing a planner and earlier decisions."""
     if frame.outcome == "already_up_to_date":
         return Merged(frame, frame.outcome)
     work = work or Work(frame, asked.options)
     if frame.outcome == "fast_forward":
-        # The result is the source, which was valid when it was written.
+        # The result is the source, which was validated when it was written.
         adopted = {key: work.entry_of(key) for key in work.touched() if not work.unmoved(key)}
         judged = Judged((), Delta(), adopted)
     else:
@@ -146,7 +146,7 @@ def merge_frame(
 
 
 def details(asked: Request, *, resolved: int, lost: int = 0) -> dict[str, Any]:
-    """How a merge was done, for its commit; what is as usual is left out."""
+    """Return how a merge was done, for its commit; defaults are omitted."""
     told: dict[str, Any] = {}
     if asked.options.granularity != "entity":
         told["granularity"] = asked.options.granularity

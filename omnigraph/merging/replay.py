@@ -1,8 +1,8 @@
-"""One commit again: its changes brought elsewhere (cherry-pick), or taken back (revert).
+"""Replay one commit: apply its changes elsewhere (cherry-pick), or undo them (revert).
 
-Both are merges of three states without a second parent. To pick a commit its parent is the base
-and the commit the other side; to revert it, the other way round. Rows are written anew, so that
-nothing of the past is named; what the rules refuse, and what was changed since, is a conflict.
+Both are three-way merges without a second parent. To pick a commit, its parent is the base and the
+commit is the other side; to revert it, the other way round. Rows are written anew, so that no old
+version is named; rule violations and entities changed since are conflicts.
 """
 
 from collections.abc import Mapping
@@ -31,15 +31,15 @@ from .work import Decisions, Work
 
 Way = Literal["revert", "cherry_pick"]
 _HINTS: dict[Way, str] = {
-    "revert": "entities were changed since: look at them with dry_run=True (--dry-run); 'theirs'"
-    " (--strategy) takes the values from before the commit, 'ours' keeps those of now",
-    "cherry_pick": "look at them with dry_run=True (--dry-run); 'theirs' (--strategy) takes the"
+    "revert": "entities have changed since: inspect them with dry_run=True (--dry-run); 'theirs'"
+    " (--strategy) restores the values from before the commit, 'ours' keeps the current ones",
+    "cherry_pick": "inspect them with dry_run=True (--dry-run); 'theirs' (--strategy) takes the"
     " values of the commit, 'ours' keeps those of the branch",
 }
 
 
 class _Rewrite(Work):
-    """Tables that are changed row by row: an old version is never named again."""
+    """Plans changes row by row: a replay must never name an old table version."""
 
     def _whole(self, key: str, decisions: Decisions) -> bool:
         return False
@@ -48,11 +48,11 @@ class _Rewrite(Work):
 def replay(
     way: Way, target: Line, shown: Snapshot, asked: Request, mainline: int | None = None
 ) -> Merged:
-    """Bring the changes of the commit that `shown` shows to a branch, or take them back there.
+    """Apply the changes of the commit of `commit_snapshot` to a branch, or undo them there.
 
-    `mainline` says which parent of a merge counts, the first by default. A branch that moves
-    meanwhile is looked at again. Raises `MergeConflict` with every conflict, unless it is a dry
-    run.
+    `mainline` selects the parent of a merge commit, the first by default. If the branch moves
+    meanwhile, the replay is planned again. Raises `MergeConflict` with every conflict, unless it is
+    a dry run.
     """
     parent = _before(shown, mainline)
     base, theirs = (parent, shown) if way == "cherry_pick" else (shown, parent)
@@ -77,7 +77,7 @@ def replay(
 def _judged(
     way: Way, target: Line, opened: Opened, change: tuple[Snapshot, Snapshot], asked: Request
 ) -> Merged:
-    """What a change, from one state to another, would do to one state of the branch."""
+    """Plan what a change between two snapshots would do to one version of the branch."""
     base, theirs = change
     ours = of_state(target.store, target, opened)
     if asked.if_commit is not None and ours.commit_id != asked.if_commit:
@@ -97,7 +97,7 @@ def _judged(
 
 
 def _planned(way: Way, found: Merged, txn: WriteTxn, told: Mapping[str, Any]) -> PublishPlan | None:
-    """The plan of judged changes; what was compared must be so where it lands."""
+    """Return the publish plan; it requires that the compared rows are unchanged at publish."""
     if found.outcome == "conflict":
         raise MergeConflict(conflicts=found.conflicts, hint=_HINTS[way])
     if found.outcome == "already_up_to_date" or found.judged is None:
@@ -110,7 +110,7 @@ def _planned(way: Way, found: Merged, txn: WriteTxn, told: Mapping[str, Any]) ->
 
 
 def _as_compared(txn: WriteTxn, one: TableDelta) -> SameAnswer:
-    """The rows that were compared, as the branch has them."""
+    """Require that the branch still has the rows that were compared."""
     table, entry = txn.table(one.key), txn.base.state.tables[one.key]
     ids = pa.concat_arrays([one.ids, one.removed_ids])
     rows = find(table, {"id": ids}, table.schema.names)
@@ -118,35 +118,35 @@ def _as_compared(txn: WriteTxn, one: TableDelta) -> SameAnswer:
 
 
 def _before(shown: Snapshot, mainline: int | None) -> Snapshot:
-    """The parent that a commit is compared with."""
+    """Return the parent that a commit is compared with."""
     commit = shown.commit
     parent = snapshot_of(shown, shown.log, _parent(commit, mainline))
     if parent.schema_row.hash != shown.schema_row.hash:
         raise InputError(
-            f"commit {commit.id} changed the schema: only changes of data can be taken back or"
-            " made again",
+            f"commit {commit.id} changed the schema: only data changes can be reverted or"
+            " cherry-picked",
             reason="schema commit",
             hint="apply the schema that you want: `omnigraph schema apply`; data that it dropped is"
-            f" readable before it: --snapshot {parent.commit_id}",
+            f" readable in the commit before it: --snapshot {parent.commit_id}",
         )
     return parent
 
 
 def _other_schema(way: Way, commit_id: str, branch: str) -> SchemaMismatch:
-    """A commit whose rows have other columns than those of the branch now."""
-    turned = "taken back" if way == "revert" else "made again"
+    """Return the error for a commit whose rows have other columns than the branch now."""
+    turned = "reverted" if way == "revert" else "cherry-picked"
     return SchemaMismatch(
         f"commit {commit_id} cannot be {turned} on '{branch}': the schema has changed since",
         source=f"commit {commit_id}",
         target=branch,
         hint=f"see what it changed with `omnigraph commit changes {commit_id}`, and make or undo"
-        " that by a mutation; or make a branch from before the change of the schema",
+        " that by a mutation; or create a branch from before the schema change",
     )
 
 
 def _parent(commit: Commit, mainline: int | None) -> str:
     if not commit.parents:
-        raise InputError(f"commit {commit.id} made the graph", reason="nothing was before it")
+        raise InputError(f"commit {commit.id} created the graph", reason="it has no parent")
     if mainline is None:
         return commit.parents[0]
     if not 1 <= mainline <= len(commit.parents):

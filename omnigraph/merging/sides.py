@@ -1,7 +1,7 @@
 """One table of a merge: what each side changed since the base, and what follows from both.
 
-Owns the truth table. An entity that one side changed is taken from that side, one that both
-changed alike stays, one that both changed differently is contested. Nothing is read here.
+Owns the truth table. An entity that one side changed is taken from that side; one that both changed
+alike stays; one that both changed differently is contested. Must not read any table.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,9 +22,9 @@ Granularity = Literal["entity", "property"]
 
 @dataclass(frozen=True)
 class Contested:
-    """An entity that both sides changed, each in another way; None where a side has none.
+    """An entity that both sides changed differently; None where a side does not have it.
 
-    `mixed` are the rows that choosing a side gives; `clashing` the columns that differ.
+    `row_by_choice` is the resulting row for each choice; `differing_columns` are in conflict.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class Contested:
 class Sides:
     """The changes of both sides of one table, from one base.
 
-    `doubtful` are entities whose base value is not known, because several bases disagree: they
+    `uncertain_ids` are entities without a known base value, because several bases disagree: they
     are contested wherever the sides differ.
     """
 
@@ -52,36 +52,36 @@ class Sides:
 
     @cached_property
     def shared(self) -> pa.Array:
-        """Ids that both sides changed, or about which nothing is certain."""
+        """Ids that both sides changed, or whose base value is uncertain."""
         mine, other = ids_of(self.ours), ids_of(self.theirs)
         both = other.filter(pc.is_in(other, value_set=mine))
         return pa.concat_arrays([both, pa.array(sorted(self.doubtful), pa.string())]).unique()
 
     @cached_property
     def contested(self) -> dict[str, Contested]:
-        """What both sides changed in different ways, by id."""
+        """Entities that both sides changed differently, by id."""
         found = [*self._updates(), *self._others()]
         return {one.id: one for one in sorted(found, key=lambda each: each.id)}
 
     @cached_property
     def combined(self) -> pa.Table:
-        """Rows of which each side changed other properties, put together."""
+        """Rows in which each side changed other properties, combined."""
         return self._mixed[0]
 
     @cached_property
     def combined_properties(self) -> int:
-        """How many values of such rows come from the other side."""
+        """How many values of the combined rows come from the other side."""
         return self._mixed[2]
 
     def taken(self) -> tuple[pa.Table, pa.Table, pa.Array]:
-        """What only the other side changed: rows to add, rows to replace, ids to remove."""
+        """Return what only the other side changed: rows to add, rows to replace, ids to remove."""
         other = self.theirs
         fresh, after = _without(other.inserted, self.shared), _without(other.after, self.shared)
         gone = _without(other.deleted, self.shared)["id"].combine_chunks()
         return fresh, pa.concat_tables([after, self.combined]), gone
 
     def state(self, side: Choice, entity: str) -> pa.Table | None:
-        """An entity as a side has it, if either changed it; None when that side has none."""
+        """Return an entity on a side, if either changed it; None if that side lacks it."""
         mine, other = (self.ours, self.theirs) if side == "ours" else (self.theirs, self.ours)
         for table in (mine.inserted, mine.after):
             row = row_of(table, entity)
@@ -89,12 +89,12 @@ class Sides:
                 return row
         if row_of(mine.deleted, entity) is not None:
             return None
-        # This side left it as it was in the base.
+        # This side left it unchanged since the base.
         row = row_of(other.before, entity)
         return row if row is not None else row_of(other.deleted, entity)
 
     def of(self, side: Choice) -> TableChanges:
-        """What a side changed."""
+        """Return what a side changed."""
         return self.ours if side == "ours" else self.theirs
 
     def gone_on(self, side: Choice, entity: str) -> bool:
@@ -102,19 +102,19 @@ class Sides:
         return self.base_row(entity) is not None and self.state(side, entity) is None
 
     def only_gone_on(self, side: Choice, ends: Mapping[str, pa.Array]) -> pa.Table:
-        """Edges at some nodes that a side deleted, and the other left as they were."""
+        """Return edges at some nodes that one side deleted and the other left unchanged."""
         gone, other = self.of(side).deleted, self.of("theirs" if side == "ours" else "ours")
         at = [pc.is_in(gone[end], value_set=nodes) for end, nodes in ends.items()]
         alone = pc.invert(pc.is_in(gone["id"], value_set=ids_of(other)))
         return gone.filter(pc.and_(pc.or_(*at), alone))
 
     def chosen(self, entity: str, side: Choice) -> pa.Table | None:
-        """What an entity becomes when a side is chosen for it; None when it goes."""
+        """Return the row of an entity if a side is chosen; None if that removes the entity."""
         found = self.contested.get(entity)
         return found.mixed[side] if found is not None else self.state(side, entity)
 
     def knows(self, entity: str) -> bool:
-        """Whether a side changed an entity."""
+        """Whether either side changed an entity."""
         return any(
             row_of(table, entity) is not None
             for one in (self.ours, self.theirs)
@@ -122,16 +122,16 @@ class Sides:
         )
 
     def base_row(self, entity: str) -> pa.Table | None:
-        """An entity as it was in the base, if a side changed it."""
+        """Return an entity as it was in the base, if either side changed it."""
         tables = (one for s in (self.ours, self.theirs) for one in (s.before, s.deleted))
         return next((row for table in tables if (row := row_of(table, entity)) is not None), None)
 
     def added(self) -> tuple[pa.Table, pa.Table]:
-        """What each side added."""
+        """Return what each side added."""
         return self.ours.inserted, self.theirs.inserted
 
     def edges_from(self, source: str) -> list[str]:
-        """The edges that a side added, changed or removed at a node."""
+        """Return the edges that either side added, changed or removed at a node."""
         found: set[str] = set()
         for one in (self.ours, self.theirs):
             for table in (one.inserted, one.before, one.after, one.deleted):
@@ -139,12 +139,12 @@ class Sides:
         return sorted(found)
 
     def slim(self, rows: pa.Table) -> pa.Table:
-        """Whole rows as the rows that are taken have them: here they are whole, too."""
+        """Limit rows to the columns of the rows that are taken: here these are whole rows, too."""
         return rows
 
     @cached_property
     def _mixed(self) -> tuple[pa.Table, list[Contested], int]:
-        """Entities that both sides updated: combined rows, contested ones, values combined."""
+        """Entities that both sides updated: combined rows, contested ones, combined value count."""
         base, ours, theirs = self._updated_by_both()
         ours, theirs = ours.combine_chunks(), theirs.combine_chunks()
         moved, mine, clash = {}, {}, {}
@@ -201,7 +201,7 @@ class Sides:
         yield from self._mixed[1]
 
     def _others(self) -> Iterator[Contested]:
-        """Inserted by both, or gone on one side and changed on the other."""
+        """Inserted by both, or deleted on one side and changed on the other."""
         ours, theirs = self.ours, self.theirs
         for entity in _both(ours.inserted, theirs.inserted):
             mine, other = row_of(ours.inserted, entity), row_of(theirs.inserted, entity)
@@ -226,12 +226,12 @@ class Sides:
 
 
 def ids_of(one: TableChanges) -> pa.Array:
-    """The ids of all entities that changed."""
+    """Return the ids of all changed entities."""
     return one.ids
 
 
 def row_of(table: pa.Table, entity: str) -> pa.Table | None:
-    """The row of an entity in a table that is sorted by id."""
+    """Return the row of an entity in a table sorted by id; None if absent."""
     column = table["id"]
     low, high = 0, len(column)
     wanted = entity.encode()
@@ -263,7 +263,7 @@ def _sides(ours: pa.Table | None, theirs: pa.Table | None) -> dict[Choice, pa.Ta
 
 
 def _picked(ours: pa.Table, theirs: pa.Table, wanted: dict[str, Any]) -> pa.Table:
-    """Rows of ours with some values of theirs, column by column."""
+    """Replace some values of our rows by theirs, column by column."""
     count, columns = ours.num_rows, []
     for name in ours.column_names:
         both = pa.concat_arrays([_flat(ours[name]), _flat(theirs[name])])

@@ -1,8 +1,8 @@
-"""Decisions about conflicts: a side for all, for some kinds or types, or what a function says.
+"""Resolve conflicts: one side for all, for some kinds or types, or what a function answers.
 
-A side that is chosen for a conflict is chosen for every entity that it is about. So an edge whose
-node is gone either goes with it, or brings it back; of two holders of a unique value the one of the
-chosen side stays. What breaks a rule even then remains a conflict.
+Choosing a side for a conflict chooses it for every entity involved. So an edge whose node was
+deleted is either deleted too, or restores the node; of two entities with the same unique value, the
+one of the chosen side stays. What still breaks a rule remains a conflict.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,11 +32,11 @@ KINDS = (
     "value_constraint_violation",
 )
 _SIDES = ("ours", "theirs")
-_ROUNDS = 16  # a decision may uncover another conflict
+_ROUNDS = 16  # resolving a conflict may uncover another one
 
 
 def checked(strategy: Strategy, names: Iterable[str]) -> Strategy:
-    """A strategy whose words are known; `names` are the types of the schema."""
+    """Return a strategy after checking its names; `type_names` are the types of the schema."""
     if strategy is None or callable(strategy):
         return strategy
     if isinstance(strategy, str):
@@ -46,23 +46,23 @@ def checked(strategy: Strategy, names: Iterable[str]) -> Strategy:
     for name, side in strategy.items():
         if name not in known:
             raise InputError(
-                f"a strategy knows no kind or type '{name}'",
+                f"unknown conflict kind or type '{name}' in the strategy",
                 reason="unknown name",
-                hint=f"kinds of conflicts are {', '.join(KINDS)}",
+                hint=f"conflict kinds are {', '.join(KINDS)}",
             )
         _side(side)
     return strategy
 
 
 def spelled(strategy: Strategy) -> Any:
-    """A strategy as the commit of the merge tells it."""
+    """Return a strategy in the form that the merge commit records."""
     if callable(strategy):
         return "function"
     return dict(strategy) if isinstance(strategy, Mapping) else strategy
 
 
 def answer(strategy: Strategy, conflict: EntityConflict) -> Answer:
-    """What a strategy says to a conflict; None leaves it. A kind comes before a type."""
+    """Return a strategy's answer to a conflict; None leaves it. A kind wins over a type."""
     if strategy is None or isinstance(strategy, str):
         return strategy
     if callable(strategy):
@@ -73,7 +73,7 @@ def answer(strategy: Strategy, conflict: EntityConflict) -> Answer:
 def settle(
     work: Work, strategy: Strategy, decisions: Mapping[Entity, Decision] | None = None
 ) -> tuple[Judged, int]:
-    """Judge, decide, judge again, until nothing more is decided; says how many conflicts were."""
+    """Plan, resolve and plan again until no more is resolved; also return how many were."""
     taken = dict(decisions or {})
     judged, count = work.judge(taken), 0
     for _ in range(_ROUNDS):
@@ -86,7 +86,7 @@ def settle(
 
 
 def add(work: Work, decisions: dict[Entity, Decision], more: Sequence[tuple[Found, Answer]]) -> int:
-    """Write answers down; says how many of them are new. What was decided before stays."""
+    """Record answers; return how many resolve something new. Earlier decisions stay."""
     count = 0
     for found, said in more:
         before = len(decisions)
@@ -104,14 +104,14 @@ def add(work: Work, decisions: dict[Entity, Decision], more: Sequence[tuple[Foun
 def _side(text: Any) -> Any:
     if text not in _SIDES:
         raise InputError(
-            f"'{text}' is no way to decide a conflict",
-            reason="expected 'ours' (the target), 'theirs' (what is merged), or a dict of values",
+            f"unknown conflict resolution '{text}'",
+            reason="expected 'ours' (the target), 'theirs' (the source), or a dict of values",
         )
     return text
 
 
 def _row(work: Work, found: Found, given: Mapping[str, Any]) -> pa.Table:
-    """The entity with some values given; the others are those of the target, if it has them."""
+    """Return the entity with the given values; others are the target's, if it has the entity."""
     key, entity = found.involved[0]
     sides, type_ = work.sides(key), type_named(work.catalog, key)
     clash = sides.contested.get(entity)
@@ -120,7 +120,7 @@ def _row(work: Work, found: Found, given: Mapping[str, Any]) -> pa.Table:
     row = next((one for one in rows if one is not None), None)
     if row is None or found.conflict.kind == "cardinality_violation":
         raise InputError(
-            f"a {found.conflict.kind} is not decided by values", reason="choose 'ours' or 'theirs'"
+            f"a {found.conflict.kind} cannot be resolved by values", reason="use 'ours' or 'theirs'"
         )
     for name, value in given.items():
         row = _with_value(row, type_, name, value)
@@ -138,5 +138,5 @@ def _with_value(row: pa.Table, type_: Node | Edge, name: str, value: Any) -> pa.
         raise InputError(f"{type_.name} has no property '{name}'", reason="unknown property")
     made = row.set_column(at, row.schema.field(at), column.cast(row.schema.field(at).type))
     if isinstance(type_, Node) and name in (type_.key or ()) and not same_rows(row, made)[0]:
-        raise InputError(f"{type_.name}.{name} is part of the key", reason="a key never changes")
+        raise InputError(f"{type_.name}.{name} is part of the key", reason="keys are immutable")
     return made

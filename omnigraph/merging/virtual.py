@@ -1,8 +1,8 @@
-"""The base of a criss-cross history: several best common ancestors, merged without being written.
+"""The recursive merge base of a criss-cross history: several common ancestors, merged in memory.
 
-The bases are merged two by two over their own bases, entity by entity, in the order of their ids.
-Where they contradict each other there is no base value: an entity in doubt is taken from nobody,
-so whatever the sides made of it becomes a conflict unless both made the same.
+Bases are merged pairwise over their own bases, entity by entity, in the order of their ids. Where
+they disagree there is no base value: such an uncertain entity is taken from neither side, so any
+difference between the sides becomes a conflict.
 """
 
 from collections.abc import Mapping
@@ -24,11 +24,11 @@ from omnigraph.storage.find import find
 
 from .sides import Granularity, Sides, ids_of
 
-_Value = tuple[pa.Table, frozenset[str]]  # rows, and ids in doubt
+_Value = tuple[pa.Table, frozenset[str]]  # rows, and ids without a certain base value
 
 
 def virtual_sides(frame: Frame, first: Sides, granularity: Granularity) -> Sides:
-    """The sides of a table, seen from the merge of all bases instead of the first one only."""
+    """Return the sides of a table relative to the merge of all bases instead of the first base."""
     ids = pa.concat_arrays([ids_of(first.ours), ids_of(first.theirs)]).unique()
     key = first.key
     ours, theirs = (_rows(one, frame.ours, key, ids) for one in (frame.ours, frame.theirs))
@@ -48,7 +48,7 @@ def virtual_sides(frame: Frame, first: Sides, granularity: Granularity) -> Sides
 
 
 def _virtual(frame: Frame, bases: tuple[str, ...], key: str, ids: pa.Array) -> _Value:
-    """The value of entities in the merge of some commits."""
+    """Return entities as they are in the merge of some commits."""
     rows = _at(frame, bases[0], key, ids)
     doubtful: frozenset[str] = frozenset()
     below = _ancestors(frame, bases[0])
@@ -62,7 +62,7 @@ def _virtual(frame: Frame, bases: tuple[str, ...], key: str, ids: pa.Array) -> _
 
 
 def _merged(base: pa.Table, one: pa.Table, other: pa.Table, unsure: frozenset[str]) -> _Value:
-    """Two sets of rows over a third: what one changed is taken, what both changed is in doubt."""
+    """Merge two sets of rows over a third: single changes are taken, double ones are uncertain."""
     shape = one.schema
     sides = Sides("", matched("", base, one, shape), matched("", base, other, shape))
     fresh, after, gone = sides.taken()
@@ -82,7 +82,7 @@ def _rows(one: Snapshot, near: Snapshot, key: str, ids: pa.Array) -> pa.Table:
 
 
 def rows_where(one: Snapshot, near: Snapshot, key: str, where: Mapping[str, pa.Array]) -> pa.Table:
-    """Entities as a snapshot has them, in the columns that the target has."""
+    """Return the entities of a snapshot in the columns of the target."""
     now = near.table(key).schema
     name = former_key(one, near, key)
     if name not in one.tables:
@@ -95,7 +95,7 @@ def rows_where(one: Snapshot, near: Snapshot, key: str, where: Mapping[str, pa.A
 
 
 def _where_different(ids: pa.Array, one: pa.Table, other: pa.Table) -> pa.Array:
-    """The ids whose rows are not the same in both."""
+    """Return the ids whose rows differ between both tables."""
     place = pc.index_in(one["id"].combine_chunks(), value_set=other["id"].combine_chunks())
     both = one.filter(pc.is_valid(place))
     alike = both.filter(pa.array(same_rows(both, other.take(place.drop_null()))))["id"]

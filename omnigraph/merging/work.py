@@ -1,7 +1,7 @@
-"""A merge under way: which tables take part, what becomes of each, and what stands against it.
+"""Plan a merge: which tables take part, what each becomes, and which conflicts remain.
 
-Owns the step from the changes of both sides, and from what was decided about conflicts, to one
-change of the target that the rules have judged. Reads; never writes.
+Owns the step from the changes of both sides, and from decisions about conflicts, to one change of
+the target that the rules have validated. Must only read, never write.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,13 +33,13 @@ from .lost import LostEdge, lost_edges
 from .sides import Choice, Granularity, Sides
 from .virtual import virtual_sides
 
-Decision: TypeAlias = Choice | Any  # a side, or the row that takes the place of both
+Decision: TypeAlias = Choice | Any  # a side, or the row that replaces both
 Decisions: TypeAlias = Mapping[Entity, Decision]
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a merge treats what both sides changed, how much it may hold, and who may help it."""
+    """How a merge combines changes, how much it may hold, and which engine may help it."""
 
     granularity: Granularity = "entity"
     collapse_edges: bool = False
@@ -49,20 +49,20 @@ class Options:
 
 @dataclass(frozen=True)
 class Judged:
-    """What a merge would do to the target, and every conflict that stands against it."""
+    """What a merge would do to the target, and every remaining conflict."""
 
     found: tuple[Found, ...]
     delta: Delta
     adopted: Mapping[str, TableEntry]
     parallel: tuple[Parallel, ...] = ()
     merged_properties: int = 0
-    requirements: tuple[Requirement, ...] = ()  # what the rules read of the target
+    requirements: tuple[Requirement, ...] = ()  # what the rules read from the target
     lost: tuple[LostEdge, ...] = ()
-    far: Mapping[str, FarDelta] = field(default_factory=dict)  # compared elsewhere; adopted, too
+    far: Mapping[str, FarDelta] = field(default_factory=dict)  # also those that are adopted
 
 
 class Work:
-    """The tables of one merge, compared as they are asked for, each once."""
+    """Plans one merge; each table is compared once, when it is first needed."""
 
     def __init__(self, frame: Frame, options: Options | None = None) -> None:
         self.frame = frame
@@ -71,18 +71,18 @@ class Work:
         self._sides: dict[str, Sides] = {}
 
     def touched(self) -> list[str]:
-        """The tables that what is merged has changed, in order; nothing is read."""
+        """Return the tables that the source changed, in order; reads no rows."""
         every = sorted({*self.frame.ours.tables, *self.frame.theirs.tables})
         return [key for key in every if self._takes_part(key)]
 
     def sides(self, key: str) -> Sides:
-        """What both sides changed in a table."""
+        """Return what both sides changed in a table."""
         if key not in self._sides:
             self._sides[key] = self._compare(key)
         return self._sides[key]
 
     def judge(self, decisions: Decisions) -> Judged:
-        """The change of the target under some decisions, judged by the rules."""
+        """Plan the change of the target under some decisions, and check it against the rules."""
         frame = self.frame
         txn = WriteTxn(frame.ours.store, frame.ours.branch, frame.opened, "", 0)
         lookup, away = Committed(txn), self.options.elsewhere
@@ -110,9 +110,9 @@ class Work:
         return Judged(tuple(order), delta, adopted, parallel, combined, read, lost, far)
 
     def unmoved(self, key: str) -> bool:
-        """Whether both sides have the very files of a table: what was changed was taken back.
+        """Whether both sides have the same files of a table: a change was reverted.
 
-        Versions of other sizes are not opened, and no row is read.
+        Tables of different row counts are not opened, and no row is read.
         """
         ours, theirs = self.frame.ours.tables.get(key), self.frame.theirs.tables.get(key)
         if ours is None or theirs is None:
@@ -122,7 +122,7 @@ class Work:
         return compare(self.frame.ours.table(key), self.frame.theirs.table(key)).empty
 
     def entry_of(self, key: str) -> TableEntry:
-        """A table of what is merged as the target will name it."""
+        """Return a table of the source as the target will name it."""
         return self._adopted(key)
 
     def _takes_part(self, key: str) -> bool:
@@ -139,14 +139,14 @@ class Work:
 
     @cached_property
     def _far(self) -> frozenset[str]:
-        """The tables that another engine compares."""
+        """Keys of the tables that another engine compares."""
         if self.options.elsewhere is None:
             return frozenset()
         keys = [key for key in self.touched() if self._has_one_base(key)]
         return self.options.elsewhere.takes(self.frame, keys)
 
     def _has_one_base(self, key: str) -> bool:
-        """Whether there is one value that both sides of a table started from."""
+        """Whether both sides of a table started from one content."""
         frame = self.frame
         there = all(key in one.tables for one in (frame.base, frame.ours, frame.theirs))
         return there and len(set(self._base_contents(key))) == 1
@@ -175,9 +175,9 @@ class Work:
         return any(one != content for one in self._base_contents(key))
 
     def _whole(self, key: str, decisions: Decisions) -> bool:
-        """Whether the target can name the very table of the other side.
+        """Whether the target can adopt the table version of the other side.
 
-        So it is when the target has the base exactly as it was: nothing of its own would be lost.
+        It can if the target still has exactly the base version: nothing of its own would be lost.
         """
         base, ours = self.frame.base.tables.get(key), self.frame.ours.tables.get(key)
         theirs = self.frame.theirs.tables.get(key)
@@ -217,7 +217,7 @@ def _table_delta(
     lookup: Committed,
     away: Elsewhere | None,
 ) -> TableDelta:
-    """What is written to and removed from one table of the target."""
+    """Return what to write to and remove from one table of the target."""
     fresh, after, gone = sides.taken()
     chosen = {entity: what for (key, entity), what in decisions.items() if key == sides.key}
     unwanted = {*chosen, *(entity for key, entity in dropped if key == sides.key)}
@@ -250,7 +250,7 @@ def _clean(
 
 
 def _decided(sides: Sides, chosen: Mapping[str, Decision]) -> tuple[list[pa.Table], list[str]]:
-    """Rows to write and ids to remove, as it was decided about single entities."""
+    """Return rows to write and ids to remove, from the decisions about single entities."""
     rows: list[pa.Table] = []
     removed = []
     for entity, what in sorted(chosen.items()):
@@ -264,7 +264,7 @@ def _decided(sides: Sides, chosen: Mapping[str, Decision]) -> tuple[list[pa.Tabl
 
 
 def _changes(sides: Sides, entity: str, side: Choice) -> bool:
-    """Whether choosing a side changes the target; what neither side changed is the same on both."""
+    """Whether a choice changes the target; an entity that neither side changed is equal on both."""
     if side == "theirs":
         return sides.knows(entity)
     return sides.granularity == "property" and entity in sides.contested

@@ -1,7 +1,7 @@
-"""The rules that need all records of a load, as joins over the notes of its tasks.
+"""Check the rules that need all records of a load, as Spark joins over the reports of its tasks.
 
-Duplicates, uniqueness, endpoints and cardinality, with the meaning that `rules` gives them. Spark
-finds the few records that break a rule; their violations are made here, on the driver.
+Covers duplicates, uniqueness, endpoints and cardinality, with the semantics defined in `rules`.
+Spark finds the records that break a rule; the driver turns them into violations.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,37 +29,37 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_FEW = 4  # so many times more stored nodes than loaded edges: they are asked for, not read
+_FEW = 4  # with this many times more stored nodes than loaded edges, look ids up instead of reading
 
 
 @dataclass(frozen=True)
 class Case:
-    """Everything the rules look at: the notes, what the few of them said, and the base."""
+    """Everything the rules read: the task reports, their driver rows, and the base snapshot."""
 
     spark: "SparkSession"
-    load: str  # its id
+    load: str  # id of the load
     job: Job
     snapshot: Snapshot
     notes: "DataFrame"
     few: Sequence[dict[str, Any]]
     types: frozenset[str]  # table keys that the input names
-    staged: Mapping[str, Sequence[Fragment]]  # what was written, by table key
-    noted: frozenset[str]  # table keys with records that are told by notes
+    staged: Mapping[str, Sequence[Fragment]]  # written fragments by table key
+    noted: frozenset[str]  # table keys with records that exist only in task reports
     unwritten: frozenset[str]  # table keys with records that are in no fragment
 
     @property
     def whole(self) -> bool:
-        """Whether the types of the input are replaced."""
+        """Whether the load replaces all rows of the types in the input."""
         return self.job.mode == "overwrite"
 
     def type(self, number: int) -> Node | Edge:
-        """A type by its number in the notes."""
+        """Return a type by its number in the task reports."""
         return type_of(self.job.ir, self.job.keys[number])
 
     def keys(self, *keys: str) -> "DataFrame":
-        """Ids and ends of the records of some types, and where they stood; `KEYS` are the columns.
+        """Ids, endpoints and positions of the records of some types, with the columns `KEY_DDL`.
 
-        Ids that were made are null: nobody else can know them.
+        Generated ids are null: no other record can refer to them.
         """
         parts = []
         if self.noted & set(keys):
@@ -71,7 +71,7 @@ class Case:
         return reduce(lambda a, b: a.unionAll(b), parts)
 
     def tuples(self) -> "DataFrame":
-        """The tuples of `@unique` of all records; `TUPLES` are the columns."""
+        """The `@unique` tuples of all records, with the columns `TUPLE_DDL`."""
         names = [one.partition(" ")[0] for one in TUPLES.split(", ")]
         noted = self.notes.where(self.notes.kind == "unique").select(*names)
         keys = [key for key in self.types if groups(type_of(self.job.ir, key))]
@@ -84,7 +84,7 @@ class Case:
         return over_staged(self.spark, fragments, work, ddl)
 
     def stored(self, key: str, columns: Sequence[str]) -> "DataFrame":
-        """The stored rows of a type."""
+        """Read the stored rows of a type."""
         return scan(self.spark, self.snapshot, key, columns)
 
     def filled(self, key: str) -> bool:
@@ -93,7 +93,7 @@ class Case:
 
 
 def set_violations(case: Case) -> tuple[list[Violation], frozenset[int]]:
-    """The violations that need all records, and the spots of records that later ones replace."""
+    """Return the violations that need all records, and the positions of replaced records."""
     found: list[Violation] = []
     lost, looked = _lost(case)
     repeated = _repeated_ids(case, case.types - looked)
@@ -117,7 +117,7 @@ Repeated = dict[tuple[int, str], list[int]]
 
 
 def _repeated_ids(case: Case, keys: frozenset[str]) -> Repeated:
-    """Ids that several records have, with their spots in order."""
+    """Ids that several records have, with their positions in order."""
     if not keys:
         return {}
     rows = case.keys(*sorted(keys)).where("id is not null").select("type", "id", "spot")
@@ -125,9 +125,9 @@ def _repeated_ids(case: Case, keys: frozenset[str]) -> Repeated:
 
 
 def _several(rows: "DataFrame", by: list[str]) -> list[tuple[tuple[Any, ...], list[int]]]:
-    """Groups of more than one row, with their spots.
+    """Groups of more than one row, with their positions.
 
-    Only hashes are exchanged and counted; what shares one is compared by value.
+    Only hashes are exchanged and counted; rows with equal hashes are then compared by value.
     """
     from pyspark.sql import functions as f
 
@@ -174,7 +174,7 @@ def _repeated_tuples(case: Case) -> Iterator[Violation]:
 
 
 def _ids_at(rows: "DataFrame", found: list[tuple[tuple[Any, ...], list[int]]]) -> dict[int, str]:
-    """The ids of some records."""
+    """Return the ids of the records at the positions of duplicate groups."""
     spots = [spot for _, some in found for spot in some]
     if not spots:
         return {}
@@ -187,7 +187,7 @@ def _named(columns: tuple[str, ...]) -> str | tuple[str, ...]:
 
 
 def _held(case: Case, gone: frozenset[int]) -> list[Violation]:
-    """Values that a stored entity holds which the load does not replace."""
+    """Unique values held by a stored entity that the load does not replace."""
     asked = [one for one in case.few if _counts(one, "held", gone)]
     if not asked:
         return []
@@ -203,7 +203,7 @@ def _latest(rows: "DataFrame", gone: frozenset[int]) -> "DataFrame":
 
 
 def _lost(case: Case) -> tuple[list[Violation], frozenset[str]]:
-    """Edges that lack a node, looked up in an index of ids; and types that repeat no id."""
+    """Look up edges without a node in an index of ids; also return types without repeated ids."""
     edges = {
         f"edge:{e.name}": e for e in case.job.ir.catalog.edges if f"edge:{e.name}" in case.types
     }
@@ -229,7 +229,7 @@ def _violation(case: Case, edge: Edge, row: dict[str, Any]) -> Violation:
 
 
 def _nodes(case: Case, key: str) -> Nodes:
-    """Where the ids of a node type are, afterwards."""
+    """Where to find the ids that a node type has after the load."""
     staged = case.staged.get(key, ())
     replaced = case.whole and key in case.types
     stored = 0 if replaced else case.snapshot.tables[key].rows
@@ -239,7 +239,7 @@ def _nodes(case: Case, key: str) -> Nodes:
 
 
 def _dangling(case: Case, gone: frozenset[int]) -> Iterator[Violation]:
-    """Edges that lack a node, for node types with records that are in no fragment."""
+    """Edges without a node, for node types that have records in no fragment."""
     edges = [one for one in case.job.ir.catalog.edges if f"edge:{one.name}" in case.types]
     ends = [end for one in edges for end in ends_of(one)]
     for key in sorted({to for _, _, to in ends} & case.unwritten):
@@ -251,7 +251,7 @@ def _dangling(case: Case, gone: frozenset[int]) -> Iterator[Violation]:
 
 
 def _missing(case: Case, key: str, ends: list[End], gone: frozenset[int]) -> list[str]:
-    """Ids that written edges use and that no node has, afterwards."""
+    """Ids that written edges use and that no node has after the load."""
     used = [
         _latest(case.keys(f"edge:{edge.name}"), gone).selectExpr(f"{column} as id")
         for edge, column, _ in ends
@@ -278,7 +278,7 @@ def _pointing(
 
 
 def _orphaned(case: Case) -> Iterator[Violation]:
-    """Stored edges that stay, and whose node an overwrite takes away."""
+    """Stored edges that remain although an overwrite removes their node."""
     if not case.whole:
         return
     for edge in case.job.ir.catalog.edges:
@@ -315,7 +315,7 @@ def _cardinality(case: Case, gone: frozenset[int]) -> Iterator[Violation]:
 def _counted_fresh(
     case: Case, edges: Mapping[str, Edge], gone: frozenset[int]
 ) -> Iterator[Violation]:
-    """The same for types without stored edges: all that counts is in the load."""
+    """Cardinality violations of types without stored edges: only loaded edges count."""
     from pyspark.sql import functions as f
 
     by_number = {case.job.keys.index(key): edge for key, edge in edges.items()}
@@ -334,7 +334,7 @@ def _outside(edge: Edge) -> str:
 
 
 def _counted(case: Case, edge: Edge, gone: frozenset[int]) -> Iterator[Violation]:
-    """Sources with too few or too many edges afterwards."""
+    """Sources with too few or too many edges after the load, stored edges included."""
     from pyspark.sql import functions as f
 
     key = f"edge:{edge.name}"

@@ -1,7 +1,7 @@
-"""The many files of a cleanup on executors: listed, read for what they name, removed.
+"""Run the file work of a cleanup on executors: list files, read table versions, remove files.
 
-The handshake stays with the driver, and so does every decision. A task that fails in the middle has
-removed only what had to go: the list of it stands, and the next run goes on with it.
+The driver holds the claim and makes every decision. A task that fails midway has removed only files
+that were to be deleted anyway: the delete queue persists, and the next run continues with it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,22 +22,22 @@ from .jobs import run_jobs
 from .pick import session_for
 from .place import Place, place_of
 
-LARGE = 100_000  # files from which on executors are worth their start
-_VERSIONS = 64  # of tables, read by one job
-_NAMES = 512  # removed by one job
-_ROUND = 64  # jobs between two looks of the driver at its claim
+LARGE = 100_000  # number of files from which executors are worth starting
+_VERSIONS = 64  # table versions that one job reads
+_NAMES = 512  # files that one job removes
+_ROUND = 64  # jobs between two checks of the driver's claim
 
 
 @dataclass(frozen=True, slots=True)
 class SparkHands:
-    """Hands of `omnigraph.history.retention.hands`, on a Spark session."""
+    """`CleanupExecutor` of `omnigraph.history.retention`, on a Spark session."""
 
     spark: Any
     name: str = "spark"
     reads_ahead: bool = True
 
     def list(self, store: Store, places: Sequence[str]) -> Iterable[Found]:
-        """Every file below these directories; each job lists a part of one table."""
+        """List every file below these directories; each job lists one subdirectory of a table."""
         found, deeper = _levels(store, places, 2)
         work = partial(_list, place_of(store, {}))
         for some in run_jobs(self.spark, work, deeper, short=True):
@@ -45,7 +45,7 @@ class SparkHands:
         return found
 
     def read_versions(self, store: Store, versions: Sequence[Version]) -> dict[Version, Files]:
-        """What versions consist of; one that cannot be read is left to the driver."""
+        """Return the files of each version; an unreadable version is left to the driver."""
         work = partial(_read, place_of(store, {}))
         parts = run_jobs(self.spark, work, list(_cut(sorted(versions), _VERSIONS)), short=True)
         return dict(pair for some in parts for pair in some)
@@ -62,7 +62,7 @@ class SparkHands:
 
 
 class PickedHands:
-    """Hands that list here and, when there is much, take Spark for the rest."""
+    """A cleanup executor that lists files in this process, and uses Spark if there are many."""
 
     def __init__(self, spark: Any) -> None:
         self._spark = spark
@@ -70,16 +70,16 @@ class PickedHands:
 
     @property
     def name(self) -> str:
-        """What a report calls them."""
+        """The name used in reports."""
         return self._hands.name
 
     @property
     def reads_ahead(self) -> bool:
-        """Whether reading ahead is worth it."""
+        """Whether reading versions ahead is worth it."""
         return self._hands.reads_ahead
 
     def list(self, store: Store, places: Sequence[str]) -> Iterable[Found]:
-        """Every file below these directories."""
+        """List every file below these directories."""
         found = list(self._hands.list(store, places))
         session = session_for("auto", self._spark, lambda: len(found) >= LARGE)
         if session is not None:
@@ -87,7 +87,7 @@ class PickedHands:
         return found
 
     def read_versions(self, store: Store, versions: Sequence[Version]) -> dict[Version, Files]:
-        """What versions consist of."""
+        """Return the files of each version."""
         return self._hands.read_versions(store, versions)
 
     def remove(self, store: Store, names: Sequence[str], told: Told, check_claim: Check) -> None:
@@ -96,7 +96,7 @@ class PickedHands:
 
 
 def hands_for(engine: Engine, spark: Any) -> Hands:
-    """Who carries out a cleanup."""
+    """Choose the executor of a cleanup."""
     if engine == "auto":
         return PickedHands(spark)
     session = session_for(engine, spark, lambda: False)
@@ -104,7 +104,7 @@ def hands_for(engine: Engine, spark: Any) -> Hands:
 
 
 def _levels(store: Store, places: Sequence[str], depth: int) -> tuple[list[Found], list[str]]:
-    """The files right below some directories, and the directories so many levels further down."""
+    """Return the files of the first `depth` levels, and the directories below those levels."""
     found: list[Found] = []
     here = list(places)
     for _ in range(depth):
@@ -119,10 +119,12 @@ def _cut(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
 
 
 def _list(place: Place, directory: str) -> list[Found]:
+    """Job of an executor: list the files below a directory."""
     return place.store().objects.list(directory)
 
 
 def _read(place: Place, versions: Sequence[Version]) -> list[tuple[Version, Files]]:
+    """Job of an executor: read the files of table versions, without the unreadable ones."""
     found: list[tuple[Version, Files]] = []
     for one in versions:
         try:
@@ -133,6 +135,7 @@ def _read(place: Place, versions: Sequence[Version]) -> list[tuple[Version, File
 
 
 def _remove(place: Place, names: Sequence[str]) -> list[tuple[str, str | None]]:
+    """Job of an executor: remove files; return each name with its error, if any."""
     done: list[tuple[str, str | None]] = []
     remove(place.store(), names, lambda name, error: done.append((name, error)))
     return done

@@ -1,7 +1,7 @@
-"""What tasks of a merge do: name rows that may differ, compare them, write rows of another state.
+"""Tasks of a merge on Spark: list rows that may differ, compare them, write rows to the target.
 
-Runs on executors, with the comparison and the storage of a merge in one process. Only ids and row
-ids are shuffled; values are read where they are compared, a piece at a time. Publishes nothing.
+Runs on executors, with the same comparison and storage code as a merge in one process. Only ids and
+row ids are shuffled; values are read where they are compared, a piece at a time. Publishes nothing.
 """
 
 import json
@@ -31,13 +31,13 @@ from .place import Place
 
 BASE, OURS, THEIRS = "base", "ours", "theirs"
 SOURCE, TARGET = "source", "target"
-# Where an entity may have changed: its rows in the base and on a side, for each side.
+# Row ids of an entity that may have changed: in the base and on the side, for each side.
 COLUMNS = ("was_ours", "ours", "was_theirs", "theirs")
 ENTRIES = ", ".join(["id string", *(f"{name} bigint" for name in COLUMNS)])
 TOLD = "kind string, data binary"
 _ENTRY = pa.schema([("id", pa.string()), *((name, pa.int64()) for name in COLUMNS)])
-_PIECE = 8_192  # rows that are compared together
-_ROWS, _BYTES = FRAGMENT_ROWS, FRAGMENT_BYTES  # of a fragment
+_PIECE = 8_192  # rows compared together
+_ROWS, _BYTES = FRAGMENT_ROWS, FRAGMENT_BYTES  # limits of a fragment
 Batches = Iterator[pa.RecordBatch]
 Work = Callable[[Batches], Batches]
 Mask = npt.NDArray[np.bool_]
@@ -45,7 +45,10 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Fragments in which a side differs from the base; `marked`: only in what is deleted."""
+    """Fragments in which a side differs from the base.
+
+    `only_deletions`: both fragments have the same data files and differ only in deleted rows.
+    """
 
     side: str
     was: tuple[int, ...] = ()
@@ -55,10 +58,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Trio:
-    """One table in three states, and what is told of its rows.
+    """One table in three versions: base, ours and theirs.
 
-    `columns` are what rules about all rows look at, `first` the values of columns that the base
-    did not have.
+    `rule_columns` are the columns that rules about all rows read; `initial_values` fill columns
+    that the base did not have.
     """
 
     place: Place
@@ -73,7 +76,10 @@ class Trio:
 
 
 def may_differ(place: Place, parts: Sequence[Part]) -> Work:
-    """What Spark runs over the numbers of parts: the rows that may have changed."""
+    """Make the Spark function that lists the rows that may have changed, for fragment set numbers.
+
+    The shipped function yields batches of `ENTRY_DDL`.
+    """
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
@@ -102,11 +108,11 @@ def _entries(place: Place, part: Part) -> Batches:
 
 
 def compared(trio: Trio) -> Work:
-    """What Spark runs over matched entries: tables of what changed, in cells, by kind.
+    """Make the Spark function that compares matched entries and yields one table per result kind.
 
-    `insert`, `update`: rows that only the other side changed; `delete`: their ids; `broken`: those
-    that break a rule of a row. `clash`: where all states have an entity that both changed
-    differently. `added`: edges that the target added.
+    `insert`, `update`: rows that only the other side changed; `delete`: ids of rows that it
+    removed; `broken`: taken rows that violate a rule of a row. `clash`: row ids, in all versions,
+    of entities that both sides changed differently. `added`: edges that the target added.
     """
 
     def run(batches: Batches) -> Batches:
@@ -142,7 +148,7 @@ def _told(trio: Trio, rows: pa.RecordBatch) -> Batches:
 
 
 def _taken(trio: Trio, kind: str, places: pa.Array) -> Batches:
-    """Rows of the other side, judged one by one: what nobody has judged may be among them."""
+    """Rows taken from the other side, checked row by row: they may never have been validated."""
     table = trio.place.table(THEIRS)
     rows = _rows(table, places).cast(row_schema(table.schema))
     told = rows.select(trio.columns).append_column(ROW, places)
@@ -159,7 +165,7 @@ def _there(column: pa.Array) -> Mask:
 
 
 def _changed(trio: Trio, side: str, was: pa.Array, now: pa.Array) -> Mask:
-    """Which entities a side changed: there are rows of one state only, or other values."""
+    """Which entities a side changed: a row exists in one version only, or its values differ."""
     before, after = _there(was), _there(now)
     both = pa.array(np.flatnonzero(before & after))
     changed = before ^ after
@@ -177,7 +183,7 @@ def _same(trio: Trio, side: str, was: pa.Array, now: pa.Array) -> Mask:
 
 
 def _clashing(trio: Trio, both: Mask, ours: pa.Array, theirs: pa.Array) -> Mask:
-    """Of what both sides changed, what is not the same on both now."""
+    """Which of the entities that both sides changed differ between the sides."""
     mine, other = _there(ours), _there(theirs)
     clash = both & (mine ^ other)
     rows = pa.array(np.flatnonzero(both & mine & other))
@@ -198,7 +204,11 @@ def _cell(kind: str, rows: pa.Table) -> pa.RecordBatch:
 
 
 def written(place: Place) -> Work:
-    """What Spark runs over rows (`row`: which one, `kept`: its row id, or less than nothing)."""
+    """Make the Spark function that writes rows as fragments of the target table.
+
+    Its input columns are `row`, the row id in the source, and `kept`, the row id to keep in the
+    target or a negative number.
+    """
 
     def run(batches: Batches) -> Batches:
         stacks = {False: _Stack(place, keeps=False), True: _Stack(place, keeps=True)}
@@ -215,7 +225,7 @@ def written(place: Place) -> Work:
 
 
 class _Stack:
-    """Rows that wait to become a fragment."""
+    """Rows waiting to be written as one fragment."""
 
     def __init__(self, place: Place, *, keeps: bool) -> None:
         self.place, self.keeps = place, keeps

@@ -1,7 +1,8 @@
-"""Endpoints of loaded edges against all ids of their node types, without moving the edges.
+"""Look up the endpoints of loaded edges among all ids of their node types, without moving edges.
 
-Executors look every end up in an index of the ids, which each machine builds once and maps. Only
-ends that lead nowhere are told. Node types whose records were not written are left to `check`.
+Executors look every endpoint up in an index of the ids, which each machine builds once and maps
+into memory. Only endpoints without a node are returned. Node types with records that were not
+written to fragments are left to `check`.
 """
 
 import shutil
@@ -37,17 +38,20 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """Where the ids of a node type are: in fragments of the load, and stored ones."""
+    """Where the ids of a node type are: in fragments of the load, and among stored rows."""
 
     key: str
     staged: Sequence[Fragment]
-    stored: int  # how many of the stored ids belong into the index
-    asked: bool  # whether stored ids are asked for one by one
+    stored: int  # number of stored ids that belong in the index
+    asked: bool  # whether stored ids are looked up in the table instead
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """What a task that looks ends up needs; `sides` are the ends of each edge type, with nodes."""
+    """What a task needs to look up endpoints.
+
+    `endpoint_columns` maps an edge key to its endpoint columns and the node key of each.
+    """
 
     load: str
     place: Place
@@ -55,14 +59,14 @@ class Ends:
     sides: Mapping[str, Sequence[tuple[str, str]]]
 
     def index(self, key: str) -> Known:
-        """The ids of a node type, on this machine."""
+        """Open the index of a node type's ids on this machine, building it if needed."""
         of = self.nodes[key]
         count = of.stored + sum(one.rows for one in of.staged)
         folder = scratch(self.load) / key.replace(":", "-")
         return known(folder, count, lambda: _ids(self.place, of))
 
     def lost(self, key: str, index: Known, column: pa.Array) -> Any:
-        """The places of ends that lead nowhere."""
+        """Return the positions of endpoints that no node has."""
         places = index.unknown(column)
         if not len(places) or not self.nodes[key].asked:
             return places
@@ -73,7 +77,7 @@ class Ends:
 
 
 def scratch(load: str) -> Path:
-    """A folder of this machine for one load; Spark removes its own at its end in any case."""
+    """Return this machine's folder for one load; on a worker, Spark removes it at exit anyway."""
     from pyspark import SparkFiles, TaskContext
 
     on_worker = TaskContext.get() is not None
@@ -97,10 +101,10 @@ def lost_ends(
     edges: Sequence[Fragment],
     noted: "DataFrame | None",
 ) -> tuple[list[dict[str, Any]], frozenset[str]]:
-    """Every end that leads nowhere, and the node types of which an id may be there twice.
+    """Return every endpoint without a node, and the node types that may contain an id twice.
 
-    `edges` are the fragments of edges, `noted` other records of edges as a DataFrame, whose `type`
-    is the number of a key.
+    `edge_fragments` are the staged fragments of edges; `reported_edges` are the other edge records,
+    whose column `type` is the index of a table key.
     """
     found: DataFrame = over_staged(spark, edges, lambda one: _of_fragment(ends, one), DDL)
     if noted is not None:
@@ -111,7 +115,7 @@ def lost_ends(
 
 
 def forget(spark: "SparkSession", load: str) -> None:
-    """Remove what the executors built for a load."""
+    """Remove the indexes that executors built for a load."""
 
     def run(batches: Batches) -> Batches:
         for _ in batches:
@@ -123,7 +127,7 @@ def forget(spark: "SparkSession", load: str) -> None:
 
 
 def _of_fragment(ends: Ends, one: Fragment) -> Batches:
-    """The lost ends of a fragment; its ids are read only if there are any."""
+    """Lost endpoints of a fragment; its ids are read only if there are any."""
     lost: list[tuple[str, Any]] = []
     indexes = {key: ends.index(key) for _, key in ends.sides[one.key]}
     yield from (_told(key) for key, index in indexes.items() if index.repeats)
@@ -145,7 +149,7 @@ def _of_fragment(ends: Ends, one: Fragment) -> Batches:
 
 
 def _of_notes(ends: Ends, keys: Sequence[str]) -> Any:
-    """The lost ends of notes of edges."""
+    """Make the Spark function that finds lost endpoints of reported edges."""
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
@@ -184,5 +188,5 @@ def _shown(one: Fragment, side: str, rows: pa.Table, spots: Any) -> Batches:
 
 
 def sides_of(edge: Edge) -> list[tuple[str, str]]:
-    """Both ends of an edge type: the column, and the key of the nodes it names."""
+    """Both endpoints of an edge type: the column, and the key of the node type it refers to."""
     return [(side, to) for _, side, to in ends_of(edge)]

@@ -1,7 +1,7 @@
-"""Which engine loads: this process for small data, Spark for what is large or is in Spark already.
+"""Choose the engine of a load: this process for small data, Spark for large or Spark-held data.
 
-Owns that choice and what both have in common: rejects, dry runs, the problem that is raised. Spark
-is not imported before it was chosen.
+Owns that choice and what both engines share: rejects, dry runs, the error that is raised. Spark
+must not be imported before it is chosen.
 """
 
 import logging
@@ -21,21 +21,22 @@ from .sources import Files, Input, Names, are_files, find_inputs, total_size
 
 Engine = Literal["auto", "spark", "local"]
 _log = logging.getLogger("omnigraph")
-LARGE = 64 << 20  # bytes of input from which on Spark is worth its start
+LARGE = 64 << 20  # bytes of input from which Spark is worth starting
 
 
 def check_engine(engine: str) -> None:
-    """Refuse a word that is no engine."""
+    """Raise `UsageError` for an unknown engine."""
     if engine not in get_args(Engine):
-        raise UsageError(reason=f"engine is {', '.join(get_args(Engine))}, not {engine!r}")
+        expected = ", ".join(get_args(Engine))
+        raise UsageError(reason=f"unknown engine {engine!r}; expected one of {expected}")
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a load goes: its engine, its session or where to get one, and what becomes of rejects.
+    """How to run a load: its engine, the Spark session or how to start one, where rejects go.
 
-    `progress` is called with tasks done and known of; if it has a method `step`, that is called
-    with a `Step` instead.
+    `progress` is called with the number of finished and of known tasks; if it has a method `step`,
+    that is called with a `StepProgress` instead.
     """
 
     engine: Engine = "auto"
@@ -55,28 +56,28 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class OnSpark:
-    """An input that Spark will load."""
+    """An input that Spark will load: files, or DataFrames by type."""
 
     inputs: Sequence[Input] = ()
     frames: Mapping[str, Any] | None = None
 
 
 def source_of(data: Any, form: str | None, mapping: Names, way: Way) -> OnSpark | Files | None:
-    """What to load on which engine; None when the input is one that only this process takes."""
+    """Resolve what to load on which engine; None if only this process can read the input."""
     if isinstance(data, Mapping) and any(map(_is_frame, data.values())):
         if way.engine == "local":
-            raise UsageError(reason="a DataFrame of Spark is loaded by engine spark")
+            raise UsageError(reason="a Spark DataFrame requires engine 'spark' or 'auto'")
         return OnSpark(frames=dict(data))
     if not are_files(data):
         if way.engine == "spark":
-            raise UsageError(reason="engine spark loads files and DataFrames of Spark")
+            raise UsageError(reason="engine 'spark' loads only files and Spark DataFrames")
         return None
     inputs = find_inputs(data, form, mapping)
     large = way.engine == "auto" and total_size(inputs) >= LARGE
     if way.engine == "spark" or (large and _may_start(way)):
         return OnSpark(inputs)
     alone = len(inputs) == 1 and inputs[0].form == "ndjson"
-    # One file for each type is taken by this process as it is.
+    # This process reads one file per type directly.
     single = isinstance(data, Mapping) and all(
         isinstance(one, str | os.PathLike) for one in data.values()
     )
@@ -88,7 +89,7 @@ def _may_start(way: Way) -> bool:
 
     if way.session is not None or way.remote is not None or may_start():
         return True
-    _log.info("the load stays in this process: there is no Java for Spark")
+    _log.info("loading in this process: no Java was found for Spark")
     return False
 
 
@@ -100,7 +101,7 @@ def run(
     signature: Signature,
     conditions: Sequence[Requirement],
 ) -> Loaded:
-    """Load; problems are written to the folder of rejects, then raised or given back."""
+    """Run a load; problems are written to the folder of rejects, then raised or returned."""
     if isinstance(source, OnSpark):
         done = _on_spark(line, source, mode, way, signature, conditions)
     else:

@@ -1,7 +1,7 @@
-"""A snapshot as files, in parallel: NDJSON that loads back, Parquet, or plain Lance datasets.
+"""Export a snapshot to files in parallel: NDJSON that loads back, Parquet, or plain Lance datasets.
 
-Tasks write parts under names that nobody looks for; the driver gives them their own when all are
-there, so that a failed export leaves nothing that looks like one. The graph is only read.
+Tasks write parts under scratch names; the driver renames them once all are complete, so that a
+failed export leaves nothing that looks like a finished one. The graph is only read.
 """
 
 import os
@@ -46,7 +46,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What an export wrote: entities and files by table key, and the seconds of its steps."""
+    """What an export wrote: entities and files by table key, and the seconds of each step."""
 
     form: Form
     commit_id: str
@@ -56,7 +56,7 @@ class Exported:
 
     @property
     def total(self) -> int:
-        """All entities."""
+        """The number of all entities."""
         return sum(self.rows.values())
 
 
@@ -73,7 +73,7 @@ class Part:
     scratch: str
 
 
-def export_on_spark(  # noqa: PLR0913 - all but four are named
+def export_on_spark(  # noqa: PLR0913 - all but four are keyword-only
     spark: "SparkSession",
     snapshot: Snapshot,
     folder: str | os.PathLike[str],
@@ -84,14 +84,15 @@ def export_on_spark(  # noqa: PLR0913 - all but four are named
     line: Line | None = None,
     progress: Any = None,
 ) -> Exported:
-    """Write a snapshot to an empty or absent folder: `nodes/<Type>` and `edges/<Type>` inside.
+    """Write a snapshot to an empty or absent folder, as `nodes/<Type>` and `edges/<Type>`.
 
-    `ordered`: each type in the order of its ids, part by part, so that equal snapshots give equal
-    rows in equal order. Plain Lance becomes one dataset per type. No cleanup takes what is read.
-    `line` is the branch of the snapshot, `progress` is told how far it is, type by type.
+    `ordered` sorts each type by id, part by part, so that equal snapshots produce equal rows in
+    equal order. Plain Lance writes one dataset per type. A read lease keeps a cleanup from removing
+    what is read. `branch_state` is the branch of the snapshot; `progress` is called type by type.
     """
     if form not in get_args(Form):
-        raise UsageError(reason=f"format is {', '.join(get_args(Form))}, not {form!r}")
+        expected = ", ".join(get_args(Form))
+        raise UsageError(reason=f"unknown format {form!r}; expected one of {expected}")
     chosen = chosen_types(snapshot, types)
     target = target_of(folder)
     target.claim()
@@ -135,7 +136,7 @@ def _export_type(
 
 
 def _finish(part: Part, done: Sequence[Mapping[str, Any]]) -> Sequence[str]:
-    """Give the parts their names."""
+    """Rename the written parts to their final names."""
     import json
 
     home = part.scratch.rpartition("/")[0]
@@ -165,7 +166,7 @@ def _by_fragment(spark: "SparkSession", part: Part, table: Any) -> "DataFrame":
 
 
 def _ordered(spark: "SparkSession", snapshot: Snapshot, part: Part) -> "DataFrame":
-    """Spark sorts ids with row ids; a task fetches the rows of its stretch in that order."""
+    """Let Spark sort ids with row ids; each task fetches the rows of its range in that order."""
 
     def run(batches: Batches) -> Batches:
         from pyspark import TaskContext
@@ -187,7 +188,7 @@ def _taken(part: Part, batches: Batches) -> Batches:
 
 
 def _written(part: Part, number: int, rows: Batches) -> pa.RecordBatch:
-    """Write the rows of a task; gives what the driver needs to name them."""
+    """Write the rows of a task; return what the driver needs to name the part."""
     import json
 
     counted = Counted(part.schema, rows)
@@ -204,7 +205,7 @@ def _written(part: Part, number: int, rows: Batches) -> pa.RecordBatch:
 
 
 class Counted:
-    """Batches in one schema, counted as they pass."""
+    """Batches cast to one schema, counted as they pass."""
 
     def __init__(self, schema: pa.Schema, batches: Batches) -> None:
         self.schema, self.batches, self.rows = schema, batches, 0

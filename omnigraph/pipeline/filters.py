@@ -1,8 +1,8 @@
-"""The filter of a data source: conditions that are applied before anything reaches Spark.
+"""The filter of a data source: conditions that are applied before rows reach Spark.
 
-Owns their form, a JSON array of `[column, operator, value]`, and their meaning, which is that of
-`where` in Spark: all must be true, and a comparison with nothing is not. Values are parameters of
-the type of their column, never text of a filter.
+Owns their syntax, a JSON array of `[column, operator, value]`, and their semantics, which are those
+of `where` in Spark: all conditions must be true, and a comparison with null is not true. Values are
+passed as typed parameters, never spliced into filter text.
 """
 
 import json
@@ -32,16 +32,16 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
 }
 OPERATORS = (*_COMPARE, "in", "is null", "is not null")
-_ONLY_NULL = (ScalarType.BLOB, ScalarType.VECTOR)  # no values of these are compared
-_UNSIGNED = (ScalarType.U32, ScalarType.U64)  # which storage does not compare
-_FORM = 'a filter is JSON like [["age", ">=", 18], ["name", "in", ["ada", "bob"]]]'
+_ONLY_NULL = (ScalarType.BLOB, ScalarType.VECTOR)  # values of these types cannot be compared
+_UNSIGNED = (ScalarType.U32, ScalarType.U64)  # storage cannot compare these
+_FORM = 'a filter is a JSON array like [["age", ">=", 18], ["name", "in", ["ada", "bob"]]]'
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Conditions as Arrow expressions: for storage, and for the batches that storage gives.
+    """Conditions as Arrow expressions: one for storage, one for the batches that storage returns.
 
-    `columns` are those that the latter look at.
+    `batch_columns` are the columns that `batch_filter` reads.
     """
 
     stored: Any = None
@@ -49,12 +49,12 @@ class Filter:
     columns: tuple[str, ...] = ()
 
     def kept(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a batch for which everything is true."""
+        """Return the rows of a batch for which the batch filter is true."""
         return rows if self.rest is None else rows.filter(self.rest)
 
 
 def filter_of(one: Node | Edge, text: str) -> Filter:
-    """The conditions of a text.
+    """Parse the conditions of a filter.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> (node,) = compile_schema("node P { age: I32?  size: U64? }").nodes
@@ -91,16 +91,16 @@ def _condition(one: Node | Edge, given: Any) -> Any:
     known = columns_of(one)
     if name not in known:
         hint = did_you_mean(str(name), known)
-        raise UsageError(reason=f"'{name}' is no column of {one.name}", hint=hint)
+        raise UsageError(reason=f"{one.name} has no column '{name}'", hint=hint)
     if word not in OPERATORS:
-        raise UsageError(reason=f"'{word}' is none of {', '.join(OPERATORS)}")
+        raise UsageError(reason=f"unknown operator '{word}'; expected {', '.join(OPERATORS)}")
     field, (kind,) = pc.field(name), kinds_of(one, [name])
     if word in ("is null", "is not null"):
         if value:
             raise UsageError(reason=f"'{word}' takes no value")
         return field.is_null() if word == "is null" else field.is_valid()
     if len(value) != 1 or kind.is_list or kind.scalar in _ONLY_NULL:
-        raise UsageError(reason=f"'{name}' is not compared by '{word}' with this")
+        raise UsageError(reason=f"'{word}' cannot compare '{name}' with this value")
     return _compared(field, kind, name, word, value[0])
 
 
@@ -108,14 +108,14 @@ def _compared(field: Any, kind: PropertyType, name: str, word: str, value: Any) 
     if word != "in":
         return _COMPARE[word](field, _scalar(kind, name, value))
     if not isinstance(value, list) or not value:
-        raise UsageError(reason=f"'in' takes an array of values for '{name}'")
+        raise UsageError(reason=f"'in' requires a non-empty array of values for '{name}'")
     either = (field == _scalar(kind, name, one) for one in value)
     return reduce(operator.or_, either)
 
 
 def _scalar(kind: PropertyType, name: str, value: Any) -> Any:
     if value is None:
-        raise UsageError(reason=f"nothing is equal to null: '{name}' takes 'is null'")
+        raise UsageError(reason=f"null never equals anything; use 'is null' for '{name}'")
     plain = PropertyType(kind.scalar, nullable=False) if kind.nullable else kind
     stored = coerce_parameter(plain, value, name=name, mode="python")
     return pa.scalar(stored, arrow_type(plain))

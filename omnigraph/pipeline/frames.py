@@ -1,4 +1,4 @@
-"""A snapshot of a graph in Spark: its node and edge types as DataFrames."""
+"""Snapshots in Spark: node and edge types of a snapshot as DataFrames."""
 
 import os
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SparkGraph:
-    """One snapshot bound to a Spark session; every DataFrame of it shows that snapshot."""
+    """One snapshot bound to a Spark session; each of its DataFrames shows that snapshot."""
 
     session: "SparkSession"
     snapshot: Snapshot
@@ -29,21 +29,21 @@ class SparkGraph:
     def nodes(
         self, name: str, columns: Sequence[str] | None = None, where: Any = None
     ) -> "DataFrame":
-        """The nodes of a type: id and properties."""
+        """Return the nodes of a type: id and properties."""
         return self._scan(f"node:{name}", columns, where)
 
     def edges(
         self, name: str, columns: Sequence[str] | None = None, where: Any = None
     ) -> "DataFrame":
-        """The edges of a type: id, src, dst and properties."""
+        """Return the edges of a type: id, src, dst and properties."""
         return self._scan(f"edge:{name}", columns, where)
 
     def table(
         self, name: str, columns: Sequence[str] | None = None, where: Any = None
     ) -> "DataFrame":
-        """The table of a node or edge type; the node wins when both exist.
+        """Return the table of a node or edge type; the node type wins if both exist.
 
-        `where` is an Arrow expression, which Lance applies before anything reaches Spark.
+        `where` is an Arrow expression, which Lance applies before rows reach Spark.
         """
         kind = "node" if f"node:{name}" in self.snapshot.tables else "edge"
         return self._scan(f"{kind}:{name}", columns, where)
@@ -57,10 +57,10 @@ class SparkGraph:
         ordered: bool = False,
         progress: Any = None,
     ) -> Exported:
-        """Write the snapshot to an empty folder: NDJSON, Parquet or plain Lance, in parallel.
+        """Write the snapshot to an empty folder in parallel: NDJSON, Parquet or plain Lance.
 
-        `ordered` puts each type in the order of its ids. `progress` is called with tasks done and
-        known of; if it has a method `step`, that is called with a `Step` instead.
+        `ordered` sorts each type by id. `progress` is called with the number of finished and of
+        known tasks; if it has a method `step`, that is called with a `StepProgress` instead.
         """
         return export_on_spark(
             self.session,
@@ -75,6 +75,7 @@ class SparkGraph:
 
     def _scan(self, key: str, columns: Sequence[str] | None, where: Any) -> "DataFrame":
         if key not in self.snapshot.tables:
-            raise EntityNotFound(f"there is no {shorten_name(key).replace(':', ' type ')} here")
+            name = shorten_name(key).replace(":", " type ")
+            raise EntityNotFound(f"the snapshot has no {name}")
         hold = hold_of(self.line, self.snapshot, key) if self.line is not None else None
         return scan(self.session, self.snapshot, key, columns, where, hold=hold)

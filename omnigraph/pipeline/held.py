@@ -1,8 +1,8 @@
-"""Read leases of work on Spark: what its tasks read stays, whatever a cleanup would take.
+"""Read leases of Spark jobs: a cleanup must not remove what their tasks read.
 
-The driver holds for as long as a call takes. Nobody hears of the end of a DataFrame, so there each
-task shows life for all of them, and the lease runs out after the last one. Where nothing may be
-written there is no lease, and the read goes on without.
+The driver holds a lease for the duration of a call. Spark does not report when a DataFrame is no
+longer used, so each task of a DataFrame renews its lease, which expires after the last task. Where
+nothing may be written there is no lease, and the read continues without one.
 """
 
 import logging
@@ -35,7 +35,7 @@ _log = logging.getLogger("omnigraph")
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The lease of a DataFrame on one table of a commit, as its tasks show life for it."""
+    """The lease of a DataFrame on one table of a commit, renewed by its tasks."""
 
     place: Place
     intent: Intent
@@ -43,9 +43,9 @@ class Hold:
 
     @contextmanager
     def alive(self) -> Iterator[None]:
-        """Protect what a task reads, while it does and for the length of a lease.
+        """Protect what a task reads while the block runs, and until the lease expires.
 
-        `HistoryReclaimed` when it is gone already.
+        Raises `HistoryReclaimed` if the table version was already removed.
         """
         store = self.place.store()
         with ExitStack() as stack:
@@ -54,21 +54,21 @@ class Hold:
                     self._show(store)
                 stack.enter_context(kept_alive(store, self.intent))
             except StorageError as error:
-                _log.warning("what is read is not held, a cleanup may take it: %s", error)
+                _log.warning("no read lease, a cleanup may remove what is read: %s", error)
             yield
 
     def over(self, work: Work) -> Work:
-        """What Spark runs, under this lease."""
+        """Wrap a Spark function so that it runs under this lease."""
 
         def run(batches: Batches) -> Batches:
             with self.alive():
                 yield from work(batches)
 
-        run.__name__ = work.__name__  # what a plan shows of it
+        run.__name__ = work.__name__  # shown in the query plan
         return run
 
     def _show(self, store: Store) -> None:
-        """Renew the lease, or take it again: after a pause somebody may have cleared it away."""
+        """Renew the lease, or recreate it: after a pause a cleanup may have removed it."""
         name, facts = layout.intent_name(self.intent.id), self.intent.to_json()
         for _ in range(2):
             if store.objects.create_json(name, facts):
@@ -80,13 +80,13 @@ class Hold:
 
 
 def hold_of(line: Line, shown: Snapshot, key: str) -> Hold:
-    """A lease on what a snapshot shows of one type; nothing is written before a task reads."""
+    """Return a lease on one table of a snapshot; nothing is written before a task reads."""
     intent = reading(_line_of(shown, line), shown)
     return Hold(place_of(shown.store, {}), intent, shown.tables[key])
 
 
 def _line_of(shown: Snapshot, line: Line | None) -> Line:
-    """The branch that a snapshot is of: who looks may look at a commit of another one."""
+    """Return the branch of a snapshot: a handle may read a commit of another branch."""
     if line is not None and line.name == shown.branch:
         return line
     try:
@@ -99,11 +99,12 @@ def _line_of(shown: Snapshot, line: Line | None) -> Line:
 
 @contextmanager
 def holding(shown: Snapshot, line: Line | None = None) -> Iterator[None]:
-    """Protect all that a snapshot shows while the block runs."""
-    store = place_of(shown.store, {}).store()  # a handle that only reads may not even say so
+    """Protect everything that a snapshot shows while the block runs."""
+    # A read-only handle must not write, not even a lease: open a writable store.
+    store = place_of(shown.store, {}).store()
     with ExitStack() as stack:
         try:
             stack.enter_context(held(store, _line_of(shown, line), shown))
         except StorageError as error:
-            _log.warning("what is exported is not held, a cleanup may take it: %s", error)
+            _log.warning("no read lease, a cleanup may remove what is exported: %s", error)
         yield

@@ -1,7 +1,8 @@
-"""Independent jobs on executors: plain data out, plain data back, each result once.
+"""Run independent jobs on executors: plain data in, plain data out, each result exactly once.
 
-A job that is run twice, because its task was lost, must do no harm: only one of its results comes
-back. What jobs are sent travels in the function that Spark ships, which no plan and no log shows.
+A job may run twice if its task is lost, so running it twice must be harmless; only one of its
+results is returned. Inputs travel inside the function that Spark ships, because plans and logs must
+not show them.
 """
 
 import pickle
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 _DDL = "number bigint, data binary"
-_MOST = 4_096  # jobs that are sent at once
-_EACH = 4  # tasks of short jobs for each that can run at once
+_MOST = 4_096  # jobs sent at once
+_EACH = 4  # tasks of short jobs per task that can run at once
 
 
 def run_jobs(
@@ -32,9 +33,9 @@ def run_jobs(
     *,
     short: bool = False,
 ) -> list[Result]:
-    """The results in the order of the jobs. One that fails for good is a `ServerError`.
+    """Return the results in the order of the jobs; raise `ServerError` if a job fails for good.
 
-    Each job is a task of its own, unless they are so short that a task should do several.
+    Each job is one task, unless `short`: then a task runs several.
     """
     found: list[Result] = []
     with watched(spark):
@@ -53,7 +54,7 @@ def _run(
     frame = spark.range(0, count, 1, tasks).mapInArrow(_task(work, list(jobs)), _DDL)
     rows = sorted(frame.toArrow().to_pylist(), key=lambda one: one["number"])
     if [one["number"] for one in rows] != list(range(count)):
-        raise InternalError("Spark gave the results of other jobs than it was given")
+        raise InternalError("Spark returned results that do not match the jobs it was given")
     return (pickle.loads(one["data"]) for one in rows)  # noqa: S301 - our own tasks wrote it
 
 
@@ -64,5 +65,5 @@ def _task(work: Callable[[Job], Result], jobs: list[Job]) -> Any:
                 data = pickle.dumps(work(jobs[number]))
                 yield pa.RecordBatch.from_pydict({"number": [number], "data": [data]})
 
-    run.__name__ = getattr(work, "__name__", "upkeep")  # what a plan shows of it
+    run.__name__ = getattr(work, "__name__", "maintenance")  # shown in the query plan
     return run

@@ -1,7 +1,7 @@
-"""What the rules that need all records look at: ids, ends and tuples, of rows or of fragments.
+"""Inputs of the rules that need all records: ids, endpoints and unique tuples.
 
-Owns the columns of it. Rows that are written are read from their fragments, others become notes;
-both come out the same.
+Owns their columns. Rows that were written are read back from their fragments, all other rows are
+sent as task reports; both have the same columns.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +28,7 @@ _SYSTEM = ("id", "src", "dst")
 def key_notes(
     one: Node | Edge, number: int, rows: pa.Table, spots: Positions, *, made: bool
 ) -> Notes:
-    """Ids, and the ends of edges; of an id that was just made nobody else can know."""
+    """Report ids and edge endpoints; a generated id is omitted, no other record can refer to it."""
     if not rows.num_rows or (made and isinstance(one, Node)):
         return
     ends = {"src": rows["src"], "dst": rows["dst"]} if isinstance(one, Edge) else {}
@@ -37,7 +37,7 @@ def key_notes(
 
 
 def unique_notes(one: Node | Edge, number: int, rows: pa.Table, spots: Positions) -> Notes:
-    """The tuples of `@unique`; the key of a node is its id."""
+    """Report the `@unique` tuples; the key of a node needs none, it is the id."""
     for at, columns in enumerate(groups(one)):
         values = tuples(one, rows, columns)
         there = pc.is_valid(values).to_numpy(zero_copy_only=False)
@@ -55,13 +55,13 @@ def unique_notes(one: Node | Edge, number: int, rows: pa.Table, spots: Positions
 
 
 def key_columns(one: Fragment) -> list[str]:
-    """The columns of a fragment that hold ids and ends."""
+    """The columns of a fragment that hold ids and endpoints."""
     names = [] if one.made else ["id"]
     return names + (["src", "dst"] if one.key.startswith("edge:") else [])
 
 
 def keyed(keys: Sequence[str]) -> Make:
-    """Rows of fragments as `KEYS`."""
+    """Make the function that turns rows of fragments into `KEY_DDL` rows."""
 
     def make(one: Fragment, batch: pa.RecordBatch, spots: Positions) -> Notes:
         none = pa.nulls(batch.num_rows, pa.string())
@@ -77,7 +77,7 @@ def tuple_columns(ir: SchemaIR) -> Callable[[Fragment], list[str]]:
 
 
 def tupled(ir: SchemaIR, keys: Sequence[str]) -> Make:
-    """Rows of fragments as `TUPLES`."""
+    """Make the function that turns rows of fragments into `TUPLE_DDL` rows."""
 
     def make(one: Fragment, batch: pa.RecordBatch, spots: Positions) -> Notes:
         of, number = type_of(ir, one.key), keys.index(one.key)

@@ -1,8 +1,8 @@
-"""All ids of a node type in files that every process of a machine maps: which ids are known.
+"""An index of all ids of a node type, in files that every process of a machine maps into memory.
 
-Owns the form of such an index: the hashes in order, where each prefix of a hash begins among them,
-and the ids beside them. Whoever comes first builds it, others wait; a hit is compared as text. It
-is cut into shards, so that building one needs no more memory for more ids.
+Owns the format: the sorted hashes, where each hash prefix starts among them, and the ids in the
+same order. The first process builds the index, others wait for it; a hash match is confirmed by
+comparing texts. The index is split into shards, so that building it needs bounded memory.
 """
 
 import fcntl
@@ -19,13 +19,13 @@ import pyarrow as pa
 from .texts import Numbers, Places, Texts, hashes, same
 
 SHARD = 16_000_000  # ids of one shard
-_STEP = 1 << 16  # texts that are looked up together, so that they stay in the processor's cache
+_STEP = 1 << 16  # texts looked up together, so that they stay in the processor's cache
 Read = Callable[[], Iterable[pa.Array]]
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One part of an index, mapped: `begins` says where the hashes of each prefix begin."""
+    """One mapped shard of an index; `prefix_starts` is where the hashes of each prefix start."""
 
     hashes: Numbers
     begins: npt.NDArray[np.uint32]
@@ -33,7 +33,7 @@ class Shard:
     repeats: bool
 
     def unknown(self, asked: Texts, numbers: Numbers) -> npt.NDArray[np.bool_]:
-        """Which of the texts are not among the ids."""
+        """Return which of the texts are not among the ids."""
         if not len(self.hashes):
             return np.ones(len(asked), bool)
         shift = np.uint64(64 - (len(self.begins) - 1).bit_length())
@@ -54,17 +54,17 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The ids of a type."""
+    """The index of a type's ids."""
 
     shards: tuple[Shard, ...]
 
     @property
     def repeats(self) -> bool:
-        """Whether two ids may be the same: some hash is there twice."""
+        """Whether two ids may be equal: some hash occurs twice."""
         return any(one.repeats for one in self.shards)
 
     def unknown(self, column: pa.Array) -> Places:
-        """The places of texts that are not among the ids."""
+        """Return the positions of texts that are not among the ids."""
         starts = range(0, len(column), _STEP)
         parts = [start + self._unknown(Texts.of(column.slice(start, _STEP))) for start in starts]
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
@@ -82,12 +82,12 @@ class Known:
 
 
 def shard_of(numbers: Numbers, count: int) -> Numbers:
-    """The shard of each hash; its last bits decide, the first ones lead inside of it."""
+    """Return the shard of each hash: its low bits select the shard, its high bits the prefix."""
     return numbers % np.uint64(count)
 
 
 def known(folder: Path, count: int, read: Read) -> Known:
-    """The index in a folder, which is made when it is not there; `read` gives about `count` ids."""
+    """Open the index in a folder, building it if absent; `read_ids` yields about `id_count` ids."""
     shards = max(1, -(-count // SHARD))
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
@@ -99,7 +99,7 @@ def known(folder: Path, count: int, read: Read) -> Known:
 
 
 def _build(folder: Path, at: int, shards: int, read: Read) -> None:
-    """Write one shard; the file that says it is there comes last."""
+    """Write one shard; its JSON file comes last, because it marks the shard as complete."""
     texts: list[pa.Array] = []
     numbers: list[Numbers] = []
     for column in read():

@@ -1,8 +1,8 @@
-"""A load on Spark: stage everything, judge everything, publish once under an intent, or not at all.
+"""A load on Spark: stage and check everything, then publish once under an intent, or not at all.
 
-Tasks write fragments that nobody names; the driver judges what needs all records and hands one plan
-to `history`. A driver that dies before that leaves only files for retention, one that dies after
-the confirmation leaves an intent that the next opening of the graph finishes.
+Tasks write fragments that no manifest names; the driver checks the rules that need all records and
+hands one plan to `history`. A driver that crashes before the confirmation leaves only files for
+retention; one that crashes after it leaves an intent that the next opening of the graph finishes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -55,15 +55,16 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 3
 _SMALLEST, _LARGEST = 4 << 20, 64 << 20  # bytes of a piece
-_FRAME = 1 << 16  # numbers that a DataFrame gets for its partitions
+_FRAME = 1 << 16  # piece numbers reserved for the partitions of one DataFrame
 Told = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """What is loaded, and how: files, DataFrames by type, the mode, check only or write.
+    """What to load and how: files, DataFrames by type, the mode, dry run or write.
 
-    `piece` is the size of a piece in bytes, `rows` and `bytes` those of a fragment.
+    `piece_bytes` is the size of an input piece; `fragment_rows` and `fragment_bytes` limit a
+    fragment. `on_step` is called with the name of each step.
     """
 
     mode: LoadMode
@@ -87,9 +88,10 @@ def load_on_spark(
     signature: Signature | None = None,
     conditions: Sequence[Requirement] = (),
 ) -> Loaded:
-    """Load in bulk, as one commit; the problems are given back when there are any.
+    """Load in bulk as one commit; return the problems if there are any.
 
-    A load that another writer overtook is staged again on the newer state; an overwrite is not.
+    If another writer published first, the load is staged again on the newer head; an overwrite is
+    not retried.
     """
     check_versions(spark)
     signature = signature or Signature()
@@ -104,10 +106,10 @@ def load_on_spark(
         except (VersionConflict, ReadSetConflict):
             if bulk.mode == "overwrite" or attempt == ATTEMPTS:
                 raise
-            hold(conditions, _txn(line))  # what the caller decided on is not for us to retry
+            hold(conditions, _txn(line))  # do not retry when the caller's own requirements failed
         finally:
             run.clean()
-    raise AssertionError  # the last attempt raises
+    raise AssertionError  # unreachable: the last attempt raises
 
 
 def _txn(line: Line) -> WriteTxn:
@@ -115,7 +117,7 @@ def _txn(line: Line) -> WriteTxn:
 
 
 class Run:
-    """One attempt: the notes of its tasks, and what was made of them."""
+    """One attempt: the reports of its tasks, and what the driver derives from them."""
 
     def __init__(
         self, spark: "SparkSession", line: Line, bulk: Bulk, conditions: Sequence[Requirement]
@@ -128,14 +130,14 @@ class Run:
         self.steps = steps.Steps(spark, bulk.progress)
 
     def publish(self, signature: Signature) -> Commit | None:
-        """Stage and publish, or only look."""
+        """Stage and publish; a dry run only stages and checks."""
         if self.bulk.dry_run:
             self.stage(_txn(self.line))
             return None
         return publish_long(self.line, "load", self.stage, signature)
 
     def loaded(self, commit: Commit | None) -> Loaded:
-        """What came of it."""
+        """Return the outcome of the load."""
         self.steps.end()
         summary = Summary(self.steps.seconds, self.bytes)
         if self.problems:
@@ -147,8 +149,8 @@ class Run:
         return Loaded(self.bulk.mode, commit, nodes, edges, summary=summary)
 
     def clean(self) -> None:
-        """Remove what the executors built for this attempt."""
-        with suppress(Exception):  # a Spark that is gone took it along
+        """Remove the indexes that executors built for this attempt."""
+        with suppress(Exception):  # a Spark session that ended has removed them already
             forget(self.spark, self.load)
 
     def _begin(self, step: str, rows: int = 0) -> None:
@@ -156,7 +158,7 @@ class Run:
         self.bulk.told(step)
 
     def stage(self, txn: WriteTxn) -> PublishPlan | None:
-        """Everything up to the publish; None when there is nothing to write, or a problem."""
+        """Do everything up to the publish; None if there is nothing to write, or a problem."""
         hold(self.conditions, txn)
         snapshot = of_state(txn.store, self.line, txn.base)
         job, guessed = self.job(snapshot), guess(self.bulk.inputs)
@@ -194,7 +196,7 @@ class Run:
         self.problems = where.locate([*unread, *map(_problem, [*broken, *found])])
         if self.problems or self.bulk.dry_run:
             return None
-        if gone:  # records that later ones replace: write again, without them
+        if gone:  # some records are replaced by later ones: write again without them
             again = self.notes(replace(job, skip=gone), pieces)
             few = _few(again)
             again.unpersist()
@@ -218,7 +220,7 @@ class Run:
         return Case(self.spark, self.load, job, snapshot, out, few, types, staged, keys, unwritten)
 
     def job(self, snapshot: Snapshot) -> Job:
-        """What the tasks are told."""
+        """Describe the load for its tasks."""
         tables = {key: (one.location, one.lance_version) for key, one in snapshot.tables.items()}
         return Job(
             snapshot.schema.ir,
@@ -233,7 +235,7 @@ class Run:
         )
 
     def pieces(self) -> list[Piece]:
-        """The input, cut for tasks."""
+        """Cut the input files into pieces for tasks."""
         return pieces_of(self.bulk.inputs, self._piece_size())
 
     def _piece_size(self) -> int:
@@ -243,7 +245,7 @@ class Run:
         return min(max(share, _SMALLEST), _LARGEST)
 
     def notes(self, job: Job, pieces: Sequence[Piece]) -> "DataFrame":
-        """The notes of all tasks, kept: a task that ran again would write again."""
+        """Run all tasks and persist their reports: a task that ran again would write again."""
         from pyspark import StorageLevel
 
         parts = []
@@ -260,7 +262,7 @@ class Run:
         return made.persist(StorageLevel.DISK_ONLY)
 
     def _types(self, job: Job, few: Sequence[Mapping[str, Any]]) -> frozenset[str]:
-        """The types that the input names; how many records each got is written down."""
+        """Count the records of each type; return the keys of the types that the input names."""
         emptied = set()
         for one in few:
             if one["kind"] == "count":
@@ -270,7 +272,7 @@ class Run:
                     emptied.add(key)
         for key in sorted(emptied):
             if self.counts[key]:
-                raise InputError(reason=f"{key} is emptied and filled by one input")
+                raise InputError(reason=f"one input both truncates and fills {key}")
         return frozenset(self.counts)
 
     def _writes(
@@ -307,7 +309,7 @@ class Run:
         same = [SameContent(k, entries[k].content_id, entries[k].version) for k in sorted(reads)]
         schema = SameSchema(txn.base.state.schema.hash)
         needs = (schema, *self.conditions, *same)
-        # Whoever was overtaken hears of it here, before anything is confirmed.
+        # Detect a newer head here, before the intent is confirmed.
         hold(needs, replace(txn, base=self.line.refresh()))
         self._begin("publish")
         epoch = txn.base.state.head.gc_epoch

@@ -1,8 +1,8 @@
-"""Merges of which too much changed for one process: Spark compares their tables, and writes rows.
+"""Merges with too many changes for one process: Spark compares their tables and writes rows.
 
 Executors read only the fragments that differ, match rows by id in one shuffle of ids and row ids,
-and compare and write values where these are read. To the driver come ids, what rules about all
-rows look at, and contradictions; conflicts are found and the merge is published as always.
+and compare and write values where they are read. The driver receives ids, the columns that rules
+about all rows need, and clashing rows; conflicts and the publish are handled as in any merge.
 """
 
 import json
@@ -57,20 +57,20 @@ from .scan import tasks_of
 from .session import spark_session, watched
 from .versions import check_versions
 
-ROWS = 2_000_000  # changed rows, of both sides together, from which on Spark is asked
+ROWS = 2_000_000  # changed rows of both sides together from which Spark is used
 LIMIT = "OMNIGRAPH_MERGE_SPARK_ROWS"
-_SMALL = 10_000  # changed rows of a table that is compared here in any case
+_SMALL = 10_000  # tables with fewer changed rows are always compared in this process
 _log = logging.getLogger("omnigraph")
 
 
 def merge_engine(engine: Engine = "auto", session: Any = None) -> "SparkMerge | None":
-    """Who compares large tables of a merge; None when this process compares all of them."""
+    """Return the engine for large tables of a merge; None if this process compares all tables."""
     check_engine(engine)
     return None if engine == "local" else SparkMerge(session, asked=engine == "spark")
 
 
 def threshold() -> int:
-    """From `OMNIGRAPH_MERGE_SPARK_ROWS`: changed rows from which on a merge runs on Spark."""
+    """Read `OMNIGRAPH_MERGE_SPARK_ROWS`: the changed rows from which a merge runs on Spark."""
     given = os.environ.get(LIMIT) or str(ROWS)
     if not given.isdecimal():
         raise ConfigError(f"{LIMIT} must be a number of rows, not '{given}'")
@@ -79,17 +79,17 @@ def threshold() -> int:
 
 @dataclass(slots=True)
 class SparkMerge:
-    """Compares and writes tables of a merge on Spark: all of them if `asked`, else large ones."""
+    """Compares and writes tables of a merge on Spark: all of them if `forced`, else large ones."""
 
     session: Any = None
     asked: bool = False
 
     def takes(self, frame: Frame, keys: Sequence[str]) -> frozenset[str]:
-        """The tables to compare on Spark; a merge that is not large has none."""
+        """Select the tables to compare on Spark; none if the merge is small."""
         if self.asked:
             return frozenset(keys)
         least = threshold()
-        # What cannot be so many rows is not looked at more closely.
+        # The bound from row counts needs no table to be opened, so it is checked first.
         if sum(_at_most(frame, key) for key in keys) < least:
             return frozenset()
         sizes = {key: _size(frame, key) for key in keys}
@@ -97,12 +97,12 @@ class SparkMerge:
             return frozenset()
         self.session = session_for("auto", self.session, lambda: True)
         if self.session is None:
-            _log.info("a large merge runs in this process: there is no Spark to be had")
+            _log.info("a large merge runs in this process: Spark is not available")
             return frozenset()
         return frozenset(key for key, size in sizes.items() if size >= _SMALL)
 
     def compare(self, frame: Frame, key: str, granularity: Granularity) -> FarSides:
-        """What both sides changed in a table."""
+        """Return what both sides changed in a table."""
         type_ = type_named(frame.ours.schema.ir.catalog, key)
         states = {BASE: frame.base, OURS: frame.ours, THEIRS: frame.theirs}
         pinned = {name: _pinned(one.table(key)) for name, one in states.items()}
@@ -114,7 +114,7 @@ class SparkMerge:
     def write(
         self, store: Store, source: Table, target: Table, row_ids: Positions, kept: Positions
     ) -> list[Mapping[str, Any]]:
-        """Fragments of a table with rows of another; those with a row id to keep have it."""
+        """Write rows of one table as fragments of another; rows with a row id to keep retain it."""
         spark = self._spark()
         place = place_of(store, {SOURCE: _pinned(source), TARGET: _pinned(target)})
         order = np.lexsort((row_ids, kept >= 0))
@@ -134,7 +134,7 @@ class SparkMerge:
             units = spark.range(0, len(parts), 1, len(parts))
             entries = units.mapInArrow(may_differ(trio.place, parts), ENTRIES)
             same_id = entries.groupBy("id").agg(*(sql.max(name).alias(name) for name in COLUMNS))
-            # Neighbours are read together.
+            # Sort by row id, so that neighbouring rows are read together.
             order = sql.coalesce("theirs", "ours", "was_theirs", "was_ours")
             told = same_id.sortWithinPartitions(order).mapInArrow(compared(trio), TOLD).toArrow()
         for kind, data in zip(told["kind"].to_pylist(), told["data"].to_pylist(), strict=True):
@@ -153,17 +153,17 @@ def _pinned(table: Table) -> tuple[str, int]:
 
 
 def _at_most(frame: Frame, key: str) -> int:
-    """A bound of what can have changed, of which nothing has to be opened."""
+    """Upper bound of the changed rows, computed without opening a table."""
     return sum(2 * one.tables[key].rows for one in (frame.base, frame.ours, frame.theirs))
 
 
 def _size(frame: Frame, key: str) -> int:
-    """How many rows of both sides have to be looked at."""
+    """Count the rows of both sides that have to be compared."""
     return sum(rows_between(frame.base, one, key) for one in (frame.ours, frame.theirs))
 
 
 def _parts(frame: Frame, key: str) -> list[Part]:
-    """The fragments in which the sides differ from the base, for tasks."""
+    """The fragments in which the sides differ from the base, grouped for tasks."""
     base, parts = frame.base.table(key), []
     for side, shown in ((OURS, frame.ours), (THEIRS, frame.theirs)):
         table = shown.table(key)
@@ -205,13 +205,13 @@ def _sides(
 
 
 def _together(parts: Sequence[pa.Table], shape: pa.Schema) -> pa.Table:
-    """What tasks told, in the order of ids: that of a comparison in one process."""
+    """Concatenate the tables of all tasks in id order, like a comparison in one process."""
     found = pa.concat_tables([shape.empty_table(), *(one.cast(shape) for one in parts)])
     return found.sort_by("id").combine_chunks()
 
 
 def _clashing(frame: Frame, key: str, trio: Trio, clash: pa.Table, side: str) -> TableChanges:
-    """What a side made of the entities that both changed differently, with all values."""
+    """The changes of one side to entities that both sides changed differently, with all values."""
     base, table = frame.base.table(key), _shown(frame, side).table(key)
     shape = row_schema(table.schema)
     was, now = (_taken(one, clash[name]) for one, name in ((base, BASE), (table, side)))
@@ -220,7 +220,7 @@ def _clashing(frame: Frame, key: str, trio: Trio, clash: pa.Table, side: str) ->
 
 
 def _twins(frame: Frame, key: str, added: pa.Table, fresh: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Edges that each side added between nodes between which the other added one, too."""
+    """Edges that each side added between nodes for which the other side added one too."""
     ours, theirs = frame.ours.table(key), frame.theirs.table(key)
     if not added.num_rows or not fresh.num_rows:
         return _taken(ours, added[ROW][:0]), _taken(theirs, fresh[ROW][:0])
@@ -231,7 +231,7 @@ def _twins(frame: Frame, key: str, added: pa.Table, fresh: pa.Table) -> tuple[pa
 
 
 def _ends(rows: pa.Table) -> pa.Array:
-    """Both ends as one text; two that are the same by chance are told apart by whoever looks."""
+    """Both endpoints as one text; callers compare the rows, so a chance collision is harmless."""
     found: pa.ChunkedArray = pc.binary_join_element_wise(rows["src"], rows["dst"], "\0")
     return found.combine_chunks()
 

@@ -1,9 +1,9 @@
-"""What tasks of a load tell: one small table of notes, of several kinds, in the order of the input.
+"""Reports of the tasks of a load: one table of rows of several kinds, in input order.
 
-`key`: an id and the ends of an edge. `unique`: the tuple of a constraint. `old`: the source that a
-replaced edge had. `unread`, `broken`, `taken`, `held`: problems. `fragment`, `removed`: what was
-written, and which stored rows it replaces. `noted`: a type has records that only notes tell of.
-`count`, `lines`, `failure`: about a piece as a whole.
+`key`: an id and the endpoints of an edge. `unique`: the tuple of a constraint. `old`: the source of
+a replaced edge. `unread`, `broken`, `taken`, `held`: problems. `fragment`, `removed`: what was
+written, and which stored rows it replaces. `noted`: a type has records that exist only in reports.
+`count`, `lines`, `failure`: about a whole piece.
 """
 
 import pickle
@@ -29,25 +29,25 @@ DDL = (
     "kind string, type int, grp int, id string, src string, dst string, value string, "
     "spot bigint, data binary"
 )
-BULK = ("key", "unique", "old")  # as many as there are records; all others are few
+BULK = ("key", "unique", "old")  # kinds with a row per record; the driver collects all others
 
 
 def notes(kind: str, count: int, **columns: Any) -> pa.RecordBatch:
-    """Notes of one kind; what is not given is null, one value stands for all."""
+    """Build reports of one kind; omitted columns are null, a scalar is repeated for all rows."""
     arrays = [_column(one, columns.get(one.name), count) for one in SCHEMA]
     arrays[0] = pa.repeat(pa.scalar(kind, pa.string()), count)
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
 def note(kind: str, *, data: Any = None, **facts: Any) -> pa.RecordBatch:
-    """One note; `data` is any object."""
+    """Build one report; `data` is any picklable object."""
     shown = {name: [value] for name, value in facts.items()}
     packed = None if data is None else [pickle.dumps(data)]
     return notes(kind, 1, data=packed, **shown)
 
 
 def unpacked(data: bytes) -> Any:
-    """The object of a note; our own tasks wrote it."""
+    """Return the object of a report. Only our own tasks wrote it, so unpickling is safe."""
     return pickle.loads(data)  # noqa: S301
 
 

@@ -1,7 +1,7 @@
-"""Upkeep of tables on executors: fragments put together, segments of indexes built.
+"""Table maintenance on executors: compact fragments, build index segments, verify files.
 
-Executors write files that no version names. The driver makes versions of them and publishes, as it
-does for work of its own: a task that fails or is killed leaves nothing that anybody sees.
+Executors write files that no version names. The driver turns them into versions and publishes, as
+for local work: a task that fails or is killed leaves nothing visible.
 """
 
 from collections.abc import Sequence
@@ -21,26 +21,26 @@ from .jobs import run_jobs
 from .place import Place, place_of
 from .session import parallelism
 
-LARGE = 1 << 30  # bytes to read from which on executors are worth their start
-_PART = 1 << 22  # rows of a segment of an index
-_GROUPS = 4  # groups of files for each task that can run at once
+LARGE = 1 << 30  # bytes to read from which executors are worth starting
+_PART = 1 << 22  # rows of an index segment
+_GROUPS = 4  # groups of files per task that can run at once
 
 
 @dataclass(frozen=True, slots=True)
 class SparkHands:
-    """Hands of `omnigraph.storage.hands`, on a Spark session."""
+    """`MaintenanceExecutor` of `omnigraph.storage`, on a Spark session."""
 
     spark: Any
     name: str = "spark"
     part_rows: int | None = _PART
 
     def rewrite(self, store: Store, jobs: Sequence[tuple[Table, str]]) -> list[str]:
-        """Run tasks that put fragments together."""
+        """Run tasks that compact fragments."""
         place, keyed = _sent(store, jobs)
         return run_jobs(self.spark, partial(_rewrite, place), keyed)
 
     def index(self, store: Store, jobs: Sequence[tuple[Table, Build]]) -> list[Any]:
-        """Build segments of indexes."""
+        """Build index segments."""
         place, keyed = _sent(store, jobs)
         return run_jobs(self.spark, partial(_index, place), keyed)
 
@@ -64,17 +64,21 @@ def _group_by_size(files: FileChecksums, tasks: int) -> list[dict[str, FileCheck
 
 
 def _verify(place: Place, files: FileChecksums) -> dict[str, str]:
+    """Job of an executor: verify one group of files."""
     return LocalExecutor().verify(place.store(), files)
 
 
 def _sent(store: Store, jobs: Sequence[tuple[Table, Any]]) -> tuple[Place, list[tuple[str, Any]]]:
+    """Pin the tables of jobs, and replace each table by its location, which can be shipped."""
     tables = {table.location: (table.location, table.version) for table, _ in jobs}
     return place_of(store, tables), [(table.location, one) for table, one in jobs]
 
 
 def _rewrite(place: Place, job: tuple[str, str]) -> str:
+    """Job of an executor: compact fragments of a table."""
     return run_task(place.store(), place.table(job[0]), job[1])
 
 
 def _index(place: Place, job: tuple[str, Build]) -> Any:
+    """Job of an executor: build an index segment of a table."""
     return build(place.store(), place.table(job[0]), job[1])

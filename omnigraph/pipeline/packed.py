@@ -1,10 +1,10 @@
-"""Arrow tables as bytes in one cell: so they pass Spark, which need not know their types."""
+"""Arrow tables as bytes in one cell, so that they pass through Spark without a Spark schema."""
 
 import pyarrow as pa
 
 
 def packed(rows: pa.Table) -> bytes:
-    """A table as compressed bytes.
+    """Serialize a table to compressed bytes.
 
     >>> unpacked(packed(pa.table({"x": [1, 2]})))["x"].to_pylist()
     [1, 2]
@@ -17,5 +17,5 @@ def packed(rows: pa.Table) -> bytes:
 
 
 def unpacked(data: bytes) -> pa.Table:
-    """The table in such bytes."""
+    """Read a table from such bytes."""
     return pa.ipc.open_stream(data).read_all()

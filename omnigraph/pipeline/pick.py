@@ -1,6 +1,7 @@
-"""Whether upkeep runs in this process or on Spark. Spark is not imported before it was chosen.
+"""Choose whether maintenance runs in this process or on Spark.
 
-Upkeep needs no Spark, so that "auto" takes it only where there is much to do and one can be had.
+Maintenance works without Spark, so "auto" uses it only if there is much to do and a session can be
+started. Spark must not be imported before it is chosen.
 """
 
 import logging
@@ -15,7 +16,7 @@ _log = logging.getLogger("omnigraph")
 
 
 def session_for(engine: Engine, spark: Any, is_large: Callable[[], bool]) -> Any | None:
-    """The session to work on, None for this process. `is_large` is asked for "auto" only."""
+    """Return the session to use, None for this process; `is_large` is called for "auto" only."""
     check_engine(engine)
     if engine == "local" or (engine == "auto" and not is_large()):
         return None
@@ -33,7 +34,7 @@ def _started() -> Any:
 
 
 def _any_session() -> Any | None:
-    """A session if one can be had; what prevents it is no failure."""
+    """Return a session if one can be started; a failure to start is not an error."""
     from .session import may_start
 
     if not may_start():
@@ -41,5 +42,5 @@ def _any_session() -> Any | None:
     try:
         return _started()
     except ConfigError as error:
-        _log.info("upkeep stays in this process: %s", error)
+        _log.info("maintenance runs in this process: %s", error)
         return None

@@ -1,7 +1,7 @@
-"""Where executors find a graph: the root with its settings, and the tables at pinned versions.
+"""A graph as executors open it: the root with its settings, and the tables at pinned versions.
 
-Travels inside the functions that Spark ships, which no plan and no log shows; what is secret in it
-never appears in its `repr`. Each worker process opens a root once.
+Travels inside the functions that Spark ships, because plans and logs must not show it; secrets in
+it must never appear in its `repr`. Each worker process opens a root once.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ Pinned = tuple[str, int]  # location and Lance version
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A graph at one state, as far as an executor needs it."""
+    """A graph at one version, with what an executor needs to open it."""
 
     uri: str
     tables: Mapping[str, Pinned]
@@ -26,25 +26,25 @@ class Place:
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def store(self) -> Store:
-        """The open root."""
+        """Open the root, or return the cached store."""
         return _store(self.uri, self.durability, self.options)
 
     def table(self, key: str) -> Table:
-        """A table at its pinned version."""
+        """Open a table at its pinned version."""
         return open_table(self.store(), *self.tables[key])
 
 
 def place_of(store: Store, tables: Mapping[str, Pinned]) -> Place:
-    """What to ship for a store."""
+    """Describe a store and pinned table versions so that they can be shipped to executors."""
     options = () if store.root.local else tuple(sorted(store.root.options.items()))
     return Place(store.root.uri, dict(tables), store.durability, options)
 
 
 def type_of(ir: SchemaIR, key: str) -> Node | Edge:
-    """The type of a table key."""
+    """Return the type of a table key."""
     kind, _, name = key.partition(":")
     found: Node | Edge | None = ir.catalog.node(name) if kind == "node" else ir.catalog.edge(name)
-    assert found is not None  # noqa: S101 - keys come from a state of the same schema
+    assert found is not None  # noqa: S101 - keys come from a manifest with the same schema
     return found
 
 

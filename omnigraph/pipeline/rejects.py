@@ -1,7 +1,7 @@
-"""Rejects: every record that a load refused, as Parquet and as NDJSON, in a folder of the caller.
+"""Rejects: every record that a load refused, as Parquet and NDJSON in a folder of the caller.
 
-Owns the columns of a reject. Nothing of a record itself is written but its id: a reject names the
-file and the line where the record stands.
+Owns the columns of a reject. Only the id of a record is written, never its values: a reject names
+the file and the line of the record.
 """
 
 import os
@@ -32,7 +32,7 @@ SCHEMA = pa.schema(
 
 
 def reject(one: Problem) -> dict[str, Any]:
-    """A problem as a row."""
+    """Return a problem as a row."""
     return {
         "file": one.file,
         "line": one.line,
@@ -62,7 +62,7 @@ def write_rejects(folder: str | os.PathLike[str], problems: Sequence[Problem]) -
 
 
 def _opened(folder: str) -> tuple[Any, str]:
-    """The file system of a folder, and its name there; a folder on a disk is made."""
+    """Return the file system of a folder and its path there; a local folder is created."""
     if folder.startswith("s3://"):
         return s3_system(s3_options(os.environ)), folder.removeprefix("s3://").rstrip("/")
     from pyarrow.fs import LocalFileSystem

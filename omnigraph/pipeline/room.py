@@ -1,6 +1,6 @@
-"""How large an input is, roughly, and whether what becomes of it fits on the disk.
+"""Estimate the size of an input, and check that the loaded data fits on the disk.
 
-Owns the guesses. They lean to the small side: a load that would fit is never refused.
+Owns the estimates. They must err on the low side: a load that would fit is never refused.
 """
 
 import os
@@ -16,22 +16,22 @@ from omnigraph.storage.store import Store
 
 from .sources import Input, open_input
 
-_SAMPLE = 1 << 18  # bytes of a text that are looked at
-_FILES = 16  # files that are looked at
-_SHARE = {"ndjson": 0.3, "csv": 0.5, "parquet": 0.8}  # of the input, in a graph
-_PACKED = 3  # times larger once unpacked
+_SAMPLE = 1 << 18  # bytes of a text file that are sampled
+_FILES = 16  # files that are sampled
+_SHARE = {"ndjson": 0.3, "csv": 0.5, "parquet": 0.8}  # stored size relative to the input
+_PACKED = 3  # how many times larger a compressed file is once decompressed
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """About how many records an input has, and how many bytes they will take in a graph."""
+    """Estimated records of an input, and the bytes that they will take in a graph."""
 
     rows: int
     bytes: int
 
 
 def guess(inputs: Sequence[Input]) -> Guess:
-    """A guess from a few files and the sizes of all."""
+    """Estimate an input from a few files and the sizes of all."""
     looked = inputs[:_FILES]
     rows = sum(map(_rows, looked))
     seen, whole = (sum(one.size for one in some) for some in (looked, inputs))
@@ -44,7 +44,7 @@ def _bytes(one: Input) -> float:
 
 
 def _rows(one: Input) -> int:
-    # Whatever is wrong with a file is told when it is read.
+    # An unreadable file is reported when it is loaded, not here.
     with suppress(OmnigraphError, OSError, ValueError), open_input(one) as file:
         if one.form == "parquet":
             import pyarrow.parquet as pq
@@ -57,22 +57,22 @@ def _rows(one: Input) -> int:
 
 
 def demand_room(store: Store, needed: int) -> None:
-    """Refuse what cannot fit on the disk of a graph, with both numbers."""
+    """Raise `ResourceLimitExceeded`, with both sizes, if the data cannot fit on the disk."""
     if not store.root.local:
         return
     free = shutil.disk_usage(_there(Path(store.root.path))).free
     if needed > free:
         raise ResourceLimitExceeded(
-            f"the load needs about {size(needed)}, and the disk has {size(free)} left",
+            f"the load needs about {size(needed)}, but the disk has {size(free)} left",
             resource="free disk bytes",
             limit=free,
             actual=needed,
-            hint="make room, or load a part of it",
+            hint="free disk space, or load less data",
         )
 
 
 def size(count: float) -> str:
-    """A number of bytes for people.
+    """Format a number of bytes for people.
 
     >>> size(999), size(12_345_678)
     ('999 B', '12.3 MB')

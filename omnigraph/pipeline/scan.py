@@ -1,7 +1,7 @@
-"""A pinned table version as a DataFrame: columns and filter are chosen before anything is read.
+"""A pinned table version as a DataFrame; columns and filter are chosen before anything is read.
 
 Every action on such a DataFrame reads the same version, whatever is written meanwhile. Tasks read
-fragments; none of them asks where the branch stands.
+fragments; they must never read the head of the branch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,10 +22,10 @@ from .versions import check_versions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_ROWS = 1 << 20  # of one task, when fragments are small
+_ROWS = 1 << 20  # rows of one task, if fragments are small
 
 
-def scan(  # noqa: PLR0913 - the last two are named
+def scan(  # noqa: PLR0913 - the last two are keyword-only
     spark: "SparkSession",
     snapshot: Snapshot,
     key: str,
@@ -35,9 +35,10 @@ def scan(  # noqa: PLR0913 - the last two are named
     places: bool = False,
     hold: Hold | None = None,
 ) -> "DataFrame":
-    """The rows of a table; `where` is an Arrow expression, `places` adds `_rowid`, `_rowaddr`.
+    """Return the rows of a table as a DataFrame.
 
-    With a `hold` no cleanup takes what a running task reads.
+    `row_filter` is an Arrow expression; `with_row_ids` adds `_rowid` and `_rowaddr`. With a `lease`
+    no cleanup removes what a running task reads.
     """
     one = type_of(snapshot.schema.ir, key)
     names = chosen(key, columns_of(one), columns)
@@ -54,18 +55,18 @@ def scan(  # noqa: PLR0913 - the last two are named
 
 
 def chosen(key: str, known: Sequence[str], columns: Sequence[str] | None) -> list[str]:
-    """The columns that are wanted, all by default; an unknown one is refused."""
+    """Return the requested columns, all by default; raise `InputError` for an unknown one."""
     if columns is None:
         return list(known)
     for name in columns:
         if name not in known:
             hint = did_you_mean(name, known)
-            raise InputError(reason=f"'{name}' is no column of {key}", hint=hint)
+            raise InputError(reason=f"{key} has no column '{name}'", hint=hint)
     return list(columns)
 
 
 def tasks_of(sizes: dict[int, int], rows: int = _ROWS) -> list[list[int]]:
-    """Fragments grouped for tasks: a large one alone, small neighbours together.
+    """Group fragments for tasks: a large one alone, small neighbours together.
 
     >>> tasks_of({1: 5, 2: 3, 3: 9, 4: 1}, rows=8)
     [[1, 2], [3], [4]]
@@ -98,6 +99,6 @@ def _reader(
                 for rows in read_fragments(table, tasks[number], names, where, places=places):
                     yield as_spark(rows, schema)
 
-    # What a plan shows of it.
+    # Shown in the query plan.
     read.__name__ = key if where is None else f"{key} where {where}"
     return read

@@ -1,7 +1,7 @@
 """The Spark session: a lean local one, one on a cluster, one behind Spark Connect, or the caller's.
 
-The only module that may touch the Spark context, which Spark Connect does not have. Finds a Java or
-explains what is missing. What the JVM prints goes to a file, not to the terminal.
+The only module that may touch the Spark context, which Spark Connect does not have. Finds Java or
+explains what is missing. Output of the JVM goes to a file, never to the terminal.
 """
 
 import os
@@ -41,7 +41,7 @@ _LOCAL = {
     "spark.sql.catalogImplementation": "in-memory",
 }
 _CONNECT = ("pandas", "grpc", "grpc_status", "zstandard")
-# A machine without room fails its tasks at once and gets the next ones: those go elsewhere.
+# A machine without disk space fails tasks at once and gets new ones: Spark must exclude it.
 _CLUSTER = {"spark.excludeOnFailure.enabled": "true"}
 
 
@@ -51,12 +51,12 @@ def spark_session(
     remote: str | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> "SparkSession":
-    """The active session of this process, or a new one: local, on `master`, or behind `remote`.
+    """Return the active session of this process, or start one: local, on `master` or on `remote`.
 
-    Raises `ConfigError` when PySpark or a Java is missing, or when the session does not start.
+    Raises `ConfigError` if PySpark or Java is missing, or if the session does not start.
     """
     if master is not None and remote is not None:
-        raise ConfigError(reason="master and remote both name a Spark: give one of them")
+        raise ConfigError(reason="master and remote are mutually exclusive: give one of them")
     sessions = _pyspark().SparkSession
     found = sessions.getActiveSession()
     if found is not None and master is None and remote is None:
@@ -67,7 +67,7 @@ def spark_session(
         return _classic(sessions, master or f"local[{_cores()}]", settings or {})
     except ConfigError:
         raise
-    except Exception as error:  # whatever Spark raises, of any class
+    except Exception as error:  # Spark raises errors of any class
         raise ConfigError(reason=f"Spark did not start: {_first_line(error)}") from error
 
 
@@ -77,17 +77,17 @@ def _pyspark() -> Any:
     except ImportError as error:
         raise ConfigError(
             reason="PySpark is not installed",
-            hint="pip install omnigraph[spark]; small data needs no Spark: engine 'local'",
+            hint="pip install omnigraph[spark]; small data needs no Spark: use engine 'local'",
         ) from error
     allow_without_pandas()
     return pyspark.sql
 
 
 def allow_without_pandas() -> None:
-    """Let `mapInArrow` run where pandas is not installed: Spark asks for it and does not use it.
+    """Let `mapInArrow` run without pandas: Spark requires it there but does not use it.
 
-    With pandas around, the first array that pyarrow makes imports it, which doubles the time that
-    every command takes to start.
+    If pandas is installed, the first array that pyarrow creates imports it, which doubles the
+    start-up time of every command.
     """
     from pyspark.sql.pandas import functions
 
@@ -97,7 +97,7 @@ def allow_without_pandas() -> None:
 
 
 def _connect(sessions: Any, remote: str, settings: Mapping[str, str]) -> "SparkSession":
-    # Asked here: PySpark takes a `python -c` for its own tests, and ends the process with a 0.
+    # Checked here, because PySpark takes `python -c` for its own tests and exits with status 0.
     missing = [name for name in _CONNECT if find_spec(name) is None]
     if missing:
         raise ConfigError(
@@ -116,8 +116,8 @@ def _classic(sessions: Any, master: str, settings: Mapping[str, str]) -> "SparkS
     running = SparkContext._active_spark_context
     if running is not None and running.master != master:
         raise ConfigError(
-            reason=f"this process runs Spark on {running.master} already, not on {master}",
-            hint="give that session, or stop it first",
+            reason=f"this process already runs Spark on {running.master}, not on {master}",
+            hint="pass that session, or stop it first",
         )
     local = master.startswith("local")
     own = _LOCAL if local else _CLUSTER
@@ -130,7 +130,7 @@ def _classic(sessions: Any, master: str, settings: Mapping[str, str]) -> "SparkS
 
 
 def _start_java(conf: Any) -> None:
-    """Start the JVM once per process, its output in a file that a failure shows the end of."""
+    """Start the JVM once per process; its output goes to a file, quoted if the start fails."""
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -139,16 +139,16 @@ def _start_java(conf: Any) -> None:
     java = find_java(os.environ, Path(sys.prefix))
     if java is None:
         raise ConfigError(
-            reason=f"Spark needs Java {OLDEST_JAVA} or newer, and none was found",
-            hint="install one, or set JAVA_HOME; small data needs no Spark: engine 'local'",
+            reason=f"Spark needs Java {OLDEST_JAVA} or newer, but none was found",
+            hint="install Java or set JAVA_HOME; small data needs no Spark: use engine 'local'",
         )
-    os.environ["JAVA_HOME"] = str(java.parent.parent)  # one that leads nowhere would win
+    os.environ["JAVA_HOME"] = str(java.parent.parent)  # an invalid JAVA_HOME would win otherwise
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     handle, log = tempfile.mkstemp(prefix="omnigraph-spark-", suffix=".log")
     try:
         launch: Any = launch_gateway
         with warnings.catch_warnings():
-            # Lance warns of a fork; this one starts Java and does nothing else.
+            # Lance warns about forks; this one only starts Java.
             warnings.filterwarnings("ignore", message=".*fork")
             gateway = launch(conf, popen_kwargs={"stderr": handle})
     except Exception as error:
@@ -156,20 +156,20 @@ def _start_java(conf: Any) -> None:
         raise ConfigError(reason=f"Java did not start: {told or error}") from error
     finally:
         os.close(handle)
-        Path(log).unlink()  # what is written from now on belongs to nobody
+        Path(log).unlink()  # later output of the JVM is discarded
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 
 def may_start() -> bool:
-    """Whether a session can probably be had: Spark is there, and Java is found or not needed."""
+    """Whether a session can probably start: PySpark is there, and Java is found or unneeded."""
     if find_spec("pyspark") is None:
         return False
-    running = "pyspark" in sys.modules  # then there may be a session behind Connect, without Java
+    running = "pyspark" in sys.modules  # a Connect session may be active, which needs no Java
     return running or find_java(os.environ, Path(sys.prefix)) is not None
 
 
 def find_java(environ: Mapping[str, str], prefix: Path) -> Path | None:
-    """A `java` that is new enough: of JAVA_HOME, on the path, or the one beside this Python."""
+    """Find a `java` that is new enough: from JAVA_HOME, on the path, or next to this Python."""
     places = [Path(environ["JAVA_HOME"], "bin", "java")] if environ.get("JAVA_HOME") else []
     on_path = shutil.which("java", path=environ.get("PATH", ""))
     places += [Path(on_path).resolve()] if on_path else []
@@ -179,7 +179,7 @@ def find_java(environ: Mapping[str, str], prefix: Path) -> Path | None:
 
 def _major(java: Path) -> int:
     try:
-        answer = subprocess.run(  # noqa: S603 - a path that was found, and a constant
+        answer = subprocess.run(  # noqa: S603 - a resolved path and a constant
             [java, "-version"], capture_output=True, text=True, timeout=60, check=True
         )
     except (OSError, subprocess.SubprocessError):
@@ -189,7 +189,7 @@ def _major(java: Path) -> int:
 
 
 def parallelism(spark: "SparkSession") -> int:
-    """How many tasks can run at once; a guess where the session does not say."""
+    """Return how many tasks can run at once; a guess if the session does not tell."""
     try:
         return int(spark.sparkContext.defaultParallelism)
     except Exception:  # Spark Connect has no context
@@ -197,11 +197,11 @@ def parallelism(spark: "SparkSession") -> int:
 
 
 def running_tasks(spark: "SparkSession") -> tuple[int, int]:
-    """Tasks done and known of in the stages that run now; none where the session does not say."""
+    """Return finished and known tasks of the running stages; zeros if the session does not tell."""
     try:
         tracker = spark.sparkContext.statusTracker()
         found = [tracker.getStageInfo(one) for one in tracker.getActiveStageIds()]
-    except Exception:  # Spark Connect has no context; or all is over
+    except Exception:  # Spark Connect has no context, or the session has ended
         return 0, 0
     stages = [one for one in found if one is not None]
     return sum(one.numCompletedTasks for one in stages), sum(one.numTasks for one in stages)
@@ -209,9 +209,9 @@ def running_tasks(spark: "SparkSession") -> tuple[int, int]:
 
 @contextmanager
 def watched(spark: "SparkSession") -> Iterator[None]:
-    """Tell a failure of Spark as one of ours; stop our jobs when nobody waits for them any more.
+    """Turn Spark failures into `ServerError`, and cancel our jobs on an interrupt.
 
-    Only ours: a session that was handed in may run others.
+    Only our jobs: a session passed in by the caller may run others.
     """
     tag = f"omnigraph-{ids.new_ulid()}"
     spark.addTag(tag)
@@ -226,22 +226,22 @@ def watched(spark: "SparkSession") -> Iterator[None]:
         raise ServerError(
             f"the Spark job failed: {_cause(str(error))}",
             effect="none",
-            hint="nothing was published; correct the cause and run it again",
+            hint="nothing was published; fix the cause and run it again",
         ) from error
     finally:
-        with suppress(Exception):  # the session is over
+        with suppress(Exception):  # the session may have ended
             spark.removeTag(tag)
 
 
 def _cause(text: str) -> str:
-    r"""The line of a long report that says what went wrong.
+    r"""Return the line of a long report that names the error.
 
     >>> _cause("Job aborted\nTraceback:\n  File x\nValueError: no room\n at java.Thing")
     'ValueError: no room'
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b.*: ", line)]
-    return (named or lines or ["it did not say why"])[-1 if named else 0][:300]
+    return (named or lines or ["no reason was reported"])[-1 if named else 0][:300]
 
 
 def _cores() -> int:

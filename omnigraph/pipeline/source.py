@@ -1,8 +1,8 @@
 """`spark.read.format("omnigraph")` and `df.write.format("omnigraph")`: a type as a data source.
 
-Reading pins one commit when the DataFrame is made, with the columns and the filter that its options
-name. `pushFilters` must not be implemented: Spark 4.3 keeps what one query pushed for every other
-use of the same DataFrame, and loses rows. Writing is one commit by the rules of a load.
+Reading pins one commit when the DataFrame is created, with the columns and filter of its options.
+`pushFilters` must not be implemented: Spark 4.3 keeps the filters that one query pushed for every
+other use of the same DataFrame, and loses rows. A write is one commit under the rules of a load.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ _KNOWN = (
 
 
 def register(spark: "SparkSession") -> None:
-    """Make the format known to a session."""
+    """Register the format with a session."""
     spark.dataSource.register(GraphSource)
 
 
@@ -52,29 +52,29 @@ class GraphSource(api.DataSource):
         unknown = sorted(set(self.given) - set(_KNOWN))
         if unknown:
             raise UsageError(
-                reason=f"'{unknown[0]}' is no option of omnigraph: {', '.join(_KNOWN)}"
+                reason=f"unknown option '{unknown[0]}'; expected one of {', '.join(_KNOWN)}"
             )
         if "type" not in self.given or not ("graph" in self.given or "path" in self.given):
-            raise UsageError(reason="the options 'graph' and 'type' are needed")
+            raise UsageError(reason="the options 'graph' and 'type' are required")
         named = [name for name in ("branch", "at", "version") if name in self.given]
         if len(named) > 1:
-            raise UsageError(reason=f"{' and '.join(named)} both name a state: give one of them")
+            raise UsageError(reason=f"{' and '.join(named)} are mutually exclusive: give one")
         self.uri = self.given.get("graph") or self.given["path"]
-        # Pinned here, once: whatever is planned from this object reads the same commit.
+        # Pinned here, once: everything planned from this object must read the same commit.
         self.commit = self._shown().commit_id
 
     @classmethod
     def name(cls) -> str:
-        """What `format(...)` is given."""
+        """Return the name that `format(...)` takes."""
         return "omnigraph"
 
     def schema(self) -> str:
-        """The columns of the type."""
+        """Return the columns of the type."""
         shown = self._pinned()
         return ddl(self._type(shown), self._columns(shown))
 
     def reader(self, schema: Any) -> "GraphReader":
-        """Reads the pinned commit."""
+        """Return a reader of the pinned commit."""
         shown = self._pinned()
         one = self._type(shown)
         key = f"{one.kind}:{one.name}"
@@ -88,13 +88,13 @@ class GraphSource(api.DataSource):
         return GraphReader(place, key, one, names, tasks, where, hold)
 
     def writer(self, schema: Any, overwrite: bool) -> "GraphWriter":
-        """Writes to the branch."""
+        """Return a writer to the branch."""
         if "at" in self.given or "version" in self.given:
-            raise UsageError(reason="the past cannot be written: give a branch")
+            raise UsageError(reason="cannot write to a past version: give a branch")
         shown, branch = self._pinned(), self.given.get("branch", MAIN)
         one, mode = self._type(shown), "overwrite" if overwrite else self.given.get("loadmode")
         if mode not in (None, *MODES):
-            raise UsageError(reason=f"loadMode is {', '.join(MODES)}, not '{mode}'")
+            raise UsageError(reason=f"unknown loadMode '{mode}'; expected {', '.join(MODES)}")
         epoch = open_line(shown.store, branch).base().state.head.gc_epoch
         made = write_to(shown, f"{one.kind}:{one.name}", branch, mode or "append", epoch)  # type: ignore[arg-type]
         return GraphWriter(made)
@@ -117,7 +117,7 @@ class GraphSource(api.DataSource):
         ir = shown.schema.ir
         key = f"{kind}:{name}" if kind else key_named(ir, name)
         if key not in shown.tables:
-            raise UsageError(reason=f"there is no {key.replace(':', ' type ')} here")
+            raise UsageError(reason=f"the graph has no {key.replace(':', ' type ')}")
         return type_of(ir, key)
 
     def _columns(self, shown: Snapshot) -> list[str]:
@@ -128,7 +128,7 @@ class GraphSource(api.DataSource):
 
 
 class Fragments(api.InputPartition):
-    """Fragments that one task reads."""
+    """The fragments that one task reads."""
 
     def __init__(self, fragments: Sequence[int]) -> None:
         super().__init__(tuple(fragments))
@@ -137,7 +137,7 @@ class Fragments(api.InputPartition):
 class GraphReader(api.DataSourceReader):
     """Reads fragments of one table version."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - made in one place
+    def __init__(  # noqa: PLR0913, PLR0917 - constructed in one place
         self,
         place: Place,
         key: str,
@@ -151,11 +151,11 @@ class GraphReader(api.DataSourceReader):
         self.where, self.hold = where, hold
 
     def partitions(self) -> Sequence[api.InputPartition]:
-        """One per task; a table without rows still has one."""
+        """Return one partition per task; a table without rows still has one."""
         return [Fragments(one) for one in self.tasks] or [Fragments(())]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition."""
+        """Yield the rows of a partition."""
         if not partition.value:
             return
         schema = arrow_schema(self.one, self.names)

@@ -1,7 +1,8 @@
-"""What a load is given: NDJSON, Parquet, CSV; files, folders, patterns, `s3://`; by type or not.
+"""Inputs of a load: NDJSON, Parquet and CSV files, given as paths, folders, patterns or `s3://`.
 
-Owns how an input is found, opened and cut into pieces of work. A piece numbers its own records from
-1; `Spots` turns such numbers into lines of files when all pieces have said how many lines they had.
+Owns how input files are found, opened and cut into pieces of work. A piece numbers its own records
+from 1; `RecordPositions` turns these numbers into lines of files once all pieces have reported how
+many lines they had.
 """
 
 import glob
@@ -23,7 +24,7 @@ from omnigraph.storage.root import s3_options
 
 Form = Literal["ndjson", "parquet", "csv", "frame"]
 Names = Mapping[str, Mapping[str, str]]
-SHIFT = 40  # bits for the number of a record inside its piece
+SHIFT = 40  # bits for the number of a record within its piece
 _MASK = (1 << SHIFT) - 1
 _SUFFIXES: dict[str, Form] = {
     ".ndjson": "ndjson",
@@ -32,18 +33,18 @@ _SUFFIXES: dict[str, Form] = {
     ".parquet": "parquet",
     ".csv": "csv",
 }
-_BLOCK = 4 << 20  # bytes that are read at once
-_LOOK = 1 << 16  # bytes in which the end of a line is looked for
+_BLOCK = 4 << 20  # bytes read at once
+_LOOK = 1 << 16  # bytes read at once while searching for the end of a line
 _PACKED = (".gz", ".zst")
 _PATTERN = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One file, with the type of its rows where the rows do not say it themselves.
+    """One file, with the type of its rows if the rows do not name it themselves.
 
-    `options` are the settings with which it is reached, `folder` is where a relative path starts:
-    a task knows neither by itself.
+    `store_options` are the settings for reaching it, `base_folder` is where a relative path starts:
+    a task on another machine knows neither.
     """
 
     path: str
@@ -57,7 +58,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a file for one task: bytes of NDJSON, row groups of Parquet, all of a CSV."""
+    """The share of a file for one task: bytes of NDJSON, row groups of Parquet, a whole CSV."""
 
     number: int
     input: Input
@@ -66,7 +67,7 @@ class Piece:
 
 
 def find_inputs(data: Any, form: str | None = None, mapping: Names | None = None) -> list[Input]:
-    """The files that a path, several, or a mapping of types to paths stands for, in order."""
+    """Find the files of a path, several paths, or a mapping of types to paths, in order."""
     mapping = mapping or {}
     if isinstance(data, Mapping):
         pairs = [(name, one) for name, part in data.items() for one in _several(part)]
@@ -74,12 +75,12 @@ def find_inputs(data: Any, form: str | None = None, mapping: Names | None = None
         pairs = [(None, one) for one in _several(data)]
     found = [each for name, one in pairs for each in _found(os.fspath(one), name, form, mapping)]
     if not found:
-        raise InputError("there is no file to load", reason="no input")
+        raise InputError("there are no files to load", reason="no input")
     return found
 
 
 def are_files(data: Any) -> bool:
-    """Whether an input consists of paths only."""
+    """Whether an input consists only of paths."""
     parts = list(data.values()) if isinstance(data, Mapping) else [data]
     each = [one for part in parts for one in _several(part)]
     return bool(each) and all(isinstance(one, str | os.PathLike) for one in each)
@@ -137,7 +138,7 @@ def _objects(path: str, form: str | None) -> list[tuple[str, int]]:
 
 
 def s3_system(options: Mapping[str, str]) -> Any:
-    """A file system of pyarrow for the settings of an S3 client."""
+    """Return a pyarrow file system for the settings of an S3 client."""
     from pyarrow.fs import S3FileSystem
 
     endpoint = options.get("aws_endpoint", "")
@@ -153,7 +154,7 @@ def s3_system(options: Mapping[str, str]) -> Any:
 
 
 def form_of(path: str) -> Form | None:
-    """The format that a name tells.
+    """Return the format that a file name implies.
 
     >>> form_of("a/b.jsonl.gz"), form_of("papers.parquet"), form_of("notes.txt")
     ('ndjson', 'parquet', None)
@@ -165,7 +166,7 @@ def form_of(path: str) -> Form | None:
 
 
 def _named(path: str, mapping: Names) -> str:
-    """The type of a file of rows: what it is called, or the folder it is in."""
+    """Return the type of a file of rows: its stem, or the name of its folder."""
     stem, folder = Path(path).stem, Path(path).parent.name
     if folder in mapping or stem.startswith("part-"):
         return folder
@@ -173,7 +174,7 @@ def _named(path: str, mapping: Names) -> str:
 
 
 def pieces_of(inputs: Sequence[Input], size: int) -> list[Piece]:
-    """Inputs cut into pieces of about `size` bytes, in the order of the input."""
+    """Cut inputs into pieces of about `piece_bytes` bytes, in input order."""
     spans = [(one, start, end) for one in inputs for start, end in _spans(one, size)]
     return [Piece(number, *span) for number, span in enumerate(spans)]
 
@@ -207,8 +208,8 @@ def _row_groups(one: Input, size: int) -> list[tuple[int, int | None]]:
     return spans or [(0, 0)]
 
 
-class reported:  # noqa: N801 - reads as a sentence
-    """Says of a file that cannot be read which one it is."""
+class reported:
+    """Turns read errors into `InputError` that name the file."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -224,7 +225,7 @@ class reported:  # noqa: N801 - reads as a sentence
 
 
 def open_input(one: Input) -> IO[bytes]:
-    """A file for reading, wherever it is."""
+    """Open a file for reading, local or on S3."""
     with reported(one.path):
         if one.path.startswith("s3://"):
             name = one.path.removeprefix("s3://")
@@ -234,7 +235,7 @@ def open_input(one: Input) -> IO[bytes]:
 
 
 def blocks_of_piece(piece: Piece, longest: int) -> Iterator[bytes]:
-    """The lines of a piece of NDJSON, those that begin inside of it, in blocks."""
+    """Yield, in blocks, the lines that begin inside a piece of NDJSON."""
     with open_input(piece.input) as file, reported(piece.input.path):
         if piece.end is None:
             yield from blocks_of(file, longest)
@@ -243,7 +244,7 @@ def blocks_of_piece(piece: Piece, longest: int) -> Iterator[bytes]:
 
 
 def _texts_of(file: IO[bytes], start: int, end: int) -> Iterator[bytes]:
-    """The bytes of all lines that begin in a part of a file, in parts of bounded size."""
+    """Yield the bytes of all lines that begin in a span of a file, in blocks of bounded size."""
     if start:
         file.seek(start - 1)
         start += sum(map(len, _rest_of_line(file))) - 1
@@ -257,7 +258,7 @@ def _texts_of(file: IO[bytes], start: int, end: int) -> Iterator[bytes]:
 
 
 def _rest_of_line(file: IO[bytes]) -> Iterator[bytes]:
-    # Not `readline`: files of an object store do not have it, and it knows no limit.
+    # Not `readline`: object store files lack it, and it has no size limit.
     while part := file.read(_LOOK):
         line, ended, _ = part.partition(b"\n")
         yield line + ended
@@ -266,7 +267,7 @@ def _rest_of_line(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def tables_of_piece(piece: Piece) -> Iterator[pa.Table]:
-    """The rows of a piece of Parquet or CSV, with the names that the mapping gives."""
+    """Yield the rows of a piece of Parquet or CSV, with columns renamed by the mapping."""
     names = piece.input.names
     with reported(piece.input.path):
         for one in _tables(piece):
@@ -293,28 +294,28 @@ def _tables(piece: Piece) -> Iterator[pa.Table]:
 
 @dataclass(frozen=True, slots=True)
 class Spots:
-    """Where records stood: the file of each piece, and the number of lines before it there."""
+    """Where records are: the path of each piece, and the lines before it in that file."""
 
     files: Mapping[int, str]
     before: Mapping[int, int]
 
     def line(self, spot: int) -> int | None:
-        """The line of a record in its file; rows of a DataFrame have none."""
+        """Return the line of a record in its file; None for rows of a DataFrame."""
         number = spot >> SHIFT
         return (spot & _MASK) + self.before[number] if number in self.files else None
 
     def file(self, spot: int | None) -> str | None:
-        """The file of a record."""
+        """Return the path of a record's file."""
         return None if spot is None else self.files.get(spot >> SHIFT)
 
     def locate(self, problems: Iterable[Problem]) -> list[Problem]:
-        """Problems in the order of the input, with the lines of their files."""
+        """Return problems in input order, with the lines of their files."""
         ordered = sorted(problems, key=lambda one: (one.line is None, one.line or 0))
         return [located(one, self.line, self.file(one.line)) for one in ordered]
 
 
 def spots(pieces: Sequence[Piece], lines: Mapping[int, int]) -> Spots:
-    """What pieces said of their lengths, put together."""
+    """Combine the line counts that pieces reported."""
     before: dict[int, int] = {}
     path, held = None, 0
     for one in pieces:
@@ -326,24 +327,24 @@ def spots(pieces: Sequence[Piece], lines: Mapping[int, int]) -> Spots:
 
 
 def first_spot(number: int) -> int:
-    """The spot of the first record of a piece."""
+    """Return the position of the first record of a piece."""
     return number << SHIFT | 1
 
 
 def total_size(inputs: Sequence[Input]) -> int:
-    """The bytes of all files."""
+    """Return the bytes of all files."""
     return sum(one.size for one in inputs)
 
 
 class Files:
-    """Files as one input of a load in this process: each is one piece."""
+    """Files as one input of a load in this process; each is one piece."""
 
     def __init__(self, inputs: Sequence[Input]) -> None:
         self.pieces = [Piece(number, one) for number, one in enumerate(inputs)]
         self.spots = Spots({p.number: p.input.path for p in self.pieces}, _NothingBefore())
 
     def take_into(self, intake: Intake, *, truncating: bool, report: bool) -> None:
-        """Hand all records over."""
+        """Pass all records to an intake."""
         for piece in self.pieces:
             first = first_spot(piece.number)
             if piece.input.form == "ndjson":

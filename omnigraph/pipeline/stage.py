@@ -1,7 +1,8 @@
-"""What a task of a load does: parse, shape, apply the rules of a row, write fragments, take notes.
+"""Tasks of a load: parse, shape, check the rules of a row, write fragments, report to the driver.
 
-Runs on executors, with the parser, the rules and the storage of a load in one process. It makes
-nothing visible, and knows nothing of other tasks: what needs all records is decided from the notes.
+Runs on executors, with the same parser, rules and storage code as a load in one process. A task
+makes nothing visible and knows nothing of other tasks: rules that need all records are checked by
+the driver from the reports.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,7 +45,10 @@ Notes = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A load, as its tasks see it: `filled` are tables with rows, `skip` spots to leave out."""
+    """A load as its tasks see it.
+
+    `filled_keys` are tables that have rows; records at `skipped_positions` are not written.
+    """
 
     ir: SchemaIR
     place: Place
@@ -59,7 +63,7 @@ class Job:
 
 
 def on_pieces(job: Job, pieces: Sequence[Piece]) -> Callable[[Notes], Notes]:
-    """What Spark runs over the numbers of pieces."""
+    """Make the Spark function that loads pieces by their numbers."""
 
     def run(batches: Notes) -> Notes:
         for batch in batches:
@@ -70,7 +74,7 @@ def on_pieces(job: Job, pieces: Sequence[Piece]) -> Callable[[Notes], Notes]:
 
 
 def on_frame(job: Job, key: str, first: int) -> Callable[[Notes], Notes]:
-    """What Spark runs over a DataFrame of one type, whose partitions are numbered from `first`."""
+    """Make the Spark function that loads a DataFrame of one type; partitions count from `first`."""
 
     def run(batches: Notes) -> Notes:
         from pyspark import TaskContext
@@ -84,7 +88,7 @@ def on_frame(job: Job, key: str, first: int) -> Callable[[Notes], Notes]:
 
 
 def from_spark(table: pa.Table, one: Node | Edge) -> pa.Table:
-    """A table of Spark with whole decimals as the numbers they stand for."""
+    """Cast decimals of U64 columns, which Spark has no type for, back to unsigned integers."""
     whole = {prop.name for prop in one.properties if prop.type.scalar is ScalarType.U64}
     for at, name in enumerate(table.column_names):
         if name in whole and pa.types.is_decimal(table.schema.field(name).type):
@@ -93,7 +97,7 @@ def from_spark(table: pa.Table, one: Node | Edge) -> pa.Table:
 
 
 def _told(number: int, take: Callable[[], Notes]) -> Notes:
-    """The notes of a piece; a failure that is the input's is one of them, not the task's."""
+    """Yield the reports of a piece; report an error of the input instead of failing the task."""
     try:
         yield from take()
     except ClientError as error:
@@ -128,7 +132,7 @@ def _take_tables(job: Job, number: int, key: str, tables: Iterator[pa.Table]) ->
 
 
 def key_named(ir: SchemaIR, name: str) -> str:
-    """The table key of a type; the node wins when both exist."""
+    """Return the table key of a type; the node type wins if both exist."""
     require_text(name, "type")
     found: Node | Edge | None = ir.catalog.node(name) or ir.catalog.edge_by_word(name)
     if found is None:
@@ -140,7 +144,7 @@ def key_named(ir: SchemaIR, name: str) -> str:
 
 @dataclass(slots=True)
 class Stack:
-    """Rows of one type that wait to be written."""
+    """Rows of one type waiting to be written."""
 
     parts: list[pa.Table] = field(default_factory=list)
     spots: list[Positions] = field(default_factory=list)
@@ -149,7 +153,7 @@ class Stack:
     made: bool = True
 
     def add(self, rows: pa.Table, spots: Positions, *, made: bool) -> None:
-        """Put rows on it."""
+        """Append rows."""
         self.parts.append(rows)
         self.spots.append(spots)
         self.rows += rows.num_rows
@@ -158,7 +162,7 @@ class Stack:
 
 
 class Bench:
-    """The work on one piece."""
+    """Loads one piece."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -166,10 +170,10 @@ class Bench:
         self.intake = Intake(job.ir, self.problems, job.limits)
         self.lookup = Pinned(job.place)
         self.stacks: dict[str, Stack] = {}
-        self.sound = True  # what breaks a rule will not be published: no need to write on
+        self.sound = True  # once a rule is broken nothing will be published: stop writing
 
     def drain(self) -> Notes:
-        """Look at what was parsed so far; write what is enough for a fragment."""
+        """Check what was parsed so far; write fragments that are full."""
         self.intake.flush()
         for key, shelf in self.intake.shelves.items():
             rows, spots = shelf.drain()
@@ -181,7 +185,7 @@ class Bench:
                 yield from self._write(key)
 
     def end(self) -> Notes:
-        """Write the rest, and say how many records there were."""
+        """Write the remaining rows, and report how many records there were."""
         for key in list(self.stacks):
             yield from self._write(key)
         for key, shelf in self.intake.shelves.items():
@@ -237,7 +241,7 @@ class Bench:
             yield from self._noted(key, rows.filter(pa.array(left)), spots[left], made=stack.made)
 
     def _noted(self, key: str, rows: pa.Table, spots: Positions, *, made: bool) -> Notes:
-        """Tell by notes of records that are in no fragment."""
+        """Report records that are in no fragment."""
         one, number = type_of(self.job.ir, key), self._number(key)
         yield from key_notes(one, number, rows, spots, made=made)
         yield from unique_notes(one, number, rows, spots)
@@ -262,8 +266,8 @@ class Bench:
 
 
 def delta_spots(delta: TableDelta) -> Positions:
-    """Where the rows stood that count."""
-    assert delta.lines is not None  # noqa: S101 - records of a load have places
+    """Return the input positions of the rows that count."""
+    assert delta.lines is not None  # noqa: S101 - records of a load have positions
     return delta.lines[delta.latest]
 
 
@@ -276,7 +280,7 @@ def _old_notes(one: Node | Edge, number: int, delta: TableDelta) -> Notes:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """The stored rows that a task may ask for."""
+    """Looks up stored rows at the pinned version."""
 
     place: Place
 
@@ -288,9 +292,9 @@ class Pinned:
         *,
         places: bool = False,
     ) -> pa.Table:
-        """Rows by the values of their columns."""
+        """Find rows by column values."""
         return find(self.place.table(key), where, columns, places=places)
 
     def scan(self, key: str, columns: Sequence[str]) -> Any:
-        """All rows."""
+        """Read all rows."""
         return read(self.place.table(key), columns)

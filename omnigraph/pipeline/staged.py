@@ -1,7 +1,7 @@
-"""Fragments that tasks of a load wrote: what the driver knows of each, and their rows once more.
+"""Fragments that tasks of a load wrote: what the driver knows of each, and how to read them back.
 
-Owns where the rows of such a fragment stood in the input. The rules that need all records read
-single columns of the fragments again, so that no record passes through Spark to be judged.
+Owns the input positions of a fragment's rows. The rules that need all records read single columns
+back from the fragments, so that no record passes through Spark for checking.
 """
 
 import zlib
@@ -26,7 +26,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A written fragment: `made`, when all its ids were made and nobody else can know them."""
+    """A written fragment; `ids_generated` if all its ids are new, so no other record knows them."""
 
     key: str
     facts: Mapping[str, Any]
@@ -41,16 +41,16 @@ class Fragment:
 
     @property
     def spots(self) -> Positions:
-        """Where its rows stood in the input."""
+        """The input positions of its rows."""
         return unpack_spots(self.runs)
 
     def read(self, place: Place, columns: Sequence[str]) -> Batches:
-        """Some columns of its rows."""
+        """Read some columns of its rows."""
         return read_staged(place.store(), place.table(self.key), self.facts, columns)
 
 
 def pack_spots(spots: Positions) -> bytes:
-    """Where rows stood, in few bytes: usually one behind the other.
+    """Encode input positions in few bytes: usually they are consecutive.
 
     >>> unpack_spots(pack_spots(np.array([5, 6, 7, 1]))).tolist()
     [5, 6, 7, 1]
@@ -61,7 +61,7 @@ def pack_spots(spots: Positions) -> bytes:
 
 
 def unpack_spots(packed: bytes) -> Positions:
-    """Where rows stood."""
+    """Decode input positions."""
     firsts, lengths = np.frombuffer(zlib.decompress(packed), np.int64).reshape(2, -1)
     before = np.cumsum(lengths) - lengths
     return np.repeat(firsts - before, lengths) + np.arange(int(lengths.sum()))
@@ -76,7 +76,7 @@ def over_staged(
     work: Callable[[Fragment], Batches],
     ddl: str,
 ) -> "DataFrame":
-    """What a function makes of every fragment, on the executors."""
+    """Apply a function to every fragment, on the executors."""
     tasks = tasks_of({at: one.rows for at, one in enumerate(fragments)})
 
     def run(batches: Batches) -> Batches:
@@ -91,7 +91,7 @@ def over_staged(
 def rows_of(
     place: Place, columns: Callable[[Fragment], Sequence[str]], make: Make
 ) -> Callable[[Fragment], Batches]:
-    """What is made of the rows of a fragment, batch by batch, with where they stood."""
+    """Make a function that maps the rows of a fragment, batch by batch, with their positions."""
 
     def work(one: Fragment) -> Batches:
         spots, start = one.spots, 0

@@ -1,7 +1,7 @@
-"""How far a load or an export on Spark is: which step it takes, and how much of it is done.
+"""Progress of a load or an export on Spark: the current step, and how much of it is done.
 
-Owns the seconds of each step. Asks Spark for its tasks in a thread of its own, and only if somebody
-wants to know; nothing waits for it.
+Owns the seconds of each step. Polls Spark for its tasks in a thread of its own, and only if a
+callback is given; the work itself never waits for it.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,12 +17,12 @@ from .session import running_tasks
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_EVERY = 0.25  # seconds between two questions
+_EVERY = 0.25  # seconds between two polls
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step under way: tasks done and known of, its seconds so far, about how many rows it has."""
+    """A running step: finished and known tasks, its seconds so far, about how many rows it has."""
 
     name: str
     done: int = 0
@@ -32,7 +32,7 @@ class Step:
 
     @property
     def rate(self) -> float:
-        """About how many rows per second.
+        """Estimated rows per second.
 
         >>> Step("stage", 1, 4, 2.0, 800).rate
         100.0
@@ -45,7 +45,7 @@ Told = Callable[[Step], object]
 
 
 def teller(progress: Any) -> Told | None:
-    """Who is told of steps: the method `step` of what a caller gave, or a call with two numbers."""
+    """Return the callback for steps: the caller's method `step`, or a call with two numbers."""
     if progress is None or hasattr(progress, "step"):
         return getattr(progress, "step", None)
     return lambda one: progress(one.done, one.total)
@@ -53,7 +53,7 @@ def teller(progress: Any) -> Told | None:
 
 @dataclass(slots=True)
 class Steps:
-    """The steps of one piece of work, one after the other."""
+    """Tracks the steps of one operation, which run one after the other."""
 
     spark: "SparkSession"
     told: Told | None = None
@@ -63,12 +63,12 @@ class Steps:
     began: float = 0.0
 
     def begin(self, name: str, rows: int = 0) -> None:
-        """The next step; `rows` is about how many it goes through."""
+        """Begin the next step; `step_rows` is about how many rows it processes."""
         self.end()
         self.name, self.rows, self.began = name, rows, ids.monotonic()
 
     def end(self) -> None:
-        """No step is under way."""
+        """End the current step, if there is one."""
         if self.name is not None:
             spent = self.seconds.get(self.name, 0.0)
             self.seconds[self.name] = spent + ids.monotonic() - self.began
@@ -76,7 +76,7 @@ class Steps:
 
     @contextmanager
     def told_of(self) -> Iterator[None]:
-        """Tell of the steps as long as this lasts."""
+        """Report progress while the block runs."""
         if self.told is None:
             yield
             return

@@ -1,9 +1,8 @@
-"""A stream into a graph: each batch is one commit that names the stream, its query and the batch.
+"""Streaming loads: each batch is one commit that names the stream, its query and the batch.
 
-A driver that dies between the publish and the checkpoint starts again with the same batch; the
-state of the branch knows that it was published, and nothing is loaded twice. Other writers do not
-matter. Batches may run in another process than the caller's: nothing of his is used there but what
-can be sent.
+A driver that crashes between the publish and the checkpoint starts again with the same batch; the
+branch's manifest records that it was published, so nothing is loaded twice, whatever other writers
+do. Batches may run in another process than the caller's: they must use only what can be shipped.
 """
 
 import json
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream into one type of a branch, as whoever runs its batches needs it.
+    """A stream into one type of a branch, as the process that runs its batches needs it.
 
-    `query` is the query of Spark that feeds it: the same as long as its checkpoint is.
+    `query_id` identifies the Spark query that feeds it: it lasts as long as its checkpoint.
     """
 
     place: Place
@@ -45,13 +44,13 @@ class Stream:
     query: str = ""
 
     def line(self) -> Line:
-        """The branch, opened for writing."""
+        """Open the branch for writing."""
         line = open_line(self.place.store(), self.branch)
         attend(line)
         return line
 
 
-def stream_load(  # noqa: PLR0913 - all but three are named
+def stream_load(  # noqa: PLR0913 - all but three are keyword-only
     line: Line,
     frame: "DataFrame",
     type_name: str,
@@ -63,9 +62,10 @@ def stream_load(  # noqa: PLR0913 - all but three are named
     rejects: str | os.PathLike[str] | None = None,
     available_now: bool = False,
 ) -> "StreamingQuery":
-    """Load every batch of a streaming DataFrame; gives the query, which Spark runs.
+    """Load every batch of a streaming DataFrame; return the query, which Spark runs.
 
-    `name` is the stream: two streams into one branch need two. A batch with rejects stops it.
+    `name` is the name of the stream: two streams into one branch need two names. A batch with
+    rejects stops the stream.
     """
     require_text(type_name, "type")
     _check_name(line, name)
@@ -73,7 +73,7 @@ def stream_load(  # noqa: PLR0913 - all but three are named
         raise InputError(
             "this DataFrame is not a stream",
             reason="not streaming",
-            hint="make it with spark.readStream; a DataFrame that ends is loaded by graph.load",
+            hint="create it with spark.readStream; load a bounded DataFrame with graph.load",
         )
     folder = None if rejects is None else os.fspath(rejects)
     signed = signature or Signature()
@@ -87,13 +87,13 @@ def stream_load(  # noqa: PLR0913 - all but three are named
 
 
 def _check_name(line: Line, name: str) -> None:
-    """Judge the name of a stream that the branch does not know yet."""
+    """Check the name of a stream that the branch does not have yet."""
     if require_text(name, "stream") not in line.base().state.streams:
         check_new_stream(name)
 
 
 def _landing(stream: Stream, checkpoint: str) -> Any:
-    known: list[str] = []  # the query, which has no name before its first batch
+    known: list[str] = []  # the query id, which can be read from the first batch on
 
     def land(batch: "DataFrame", number: int) -> None:
         if not known:
@@ -104,13 +104,13 @@ def _landing(stream: Stream, checkpoint: str) -> Any:
 
 
 def query_of(batch: "DataFrame", checkpoint: str) -> str:
-    """The query that a checkpoint belongs to; Spark reads it, wherever the checkpoint is."""
+    """Return the id of the query of a checkpoint; Spark reads it, wherever the checkpoint is."""
     (row,) = batch.sparkSession.read.text(f"{checkpoint}/metadata").collect()
     return str(json.loads(row[0])["id"])
 
 
 def land_batch(stream: Stream, batch: "DataFrame", number: int) -> Loaded | None:
-    """Load one batch, unless the branch has it; None then."""
+    """Load one batch; None if the branch already has it."""
     line = stream.line()
     if is_landed(line, stream, number):
         return None
@@ -127,10 +127,10 @@ def land_batch(stream: Stream, batch: "DataFrame", number: int) -> Loaded | None
 
 
 def is_landed(line: Line, stream: Stream, number: int) -> bool:
-    """Whether a batch of a stream, or a later one, is part of the branch.
+    """Whether a batch of a stream, or a later one, is already in the branch.
 
-    Batches of another query are told apart from those of this one by nothing but their query:
-    its stream is refused, since skipping them would lose rows, and loading them might double some.
+    Raises `InputError` if another query fed the stream: only the query id tells its batches from
+    those of this one, so skipping them could lose rows and loading them could duplicate rows.
     """
     last: Any = line.refresh().state.streams.get(stream.name)
     if last is None:
@@ -140,6 +140,6 @@ def is_landed(line: Line, stream: Stream, number: int) -> bool:
         raise InputError(
             f"the stream '{stream.name}' into {stream.branch} was fed from another checkpoint",
             reason="another query",
-            hint="go on with that checkpoint, or give the stream another name",
+            hint="continue with that checkpoint, or use another stream name",
         )
     return int(landed) >= number

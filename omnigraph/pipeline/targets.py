@@ -1,4 +1,4 @@
-"""Where an export goes: a folder on a disk that all workers see, or a prefix on S3."""
+"""The target of an export: a folder on a disk that all workers share, or a prefix on S3."""
 
 import os
 from collections.abc import Mapping
@@ -14,41 +14,41 @@ from omnigraph.storage.root import parse_root
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A place for files; what is secret in its settings never shows."""
+    """A folder for files; secrets in its settings must never appear in its `repr`."""
 
     scheme: str
     path: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def at(self, name: str) -> str:
-        """The whole name of a file inside."""
+        """Return the full path or address of a file inside."""
         return f"{self.path}/{name}" if self.scheme == "file" else f"s3://{self.path}/{name}"
 
     def claim(self) -> None:
-        """Refuse a place where something is already."""
+        """Create the folder; raise `InputError` if it contains anything."""
         from pyarrow.fs import FileSelector
 
         with _told(self):
             inside = FileSelector(self.path, allow_not_found=True)
             if self._system().get_file_info(inside):
                 raise InputError(
-                    f"{self.at('')} is not empty", reason="export", hint="give a new folder"
+                    f"{self.at('')} is not empty", reason="export", hint="choose a new folder"
                 )
             self._system().create_dir(self.path, recursive=True)
 
     def create(self, name: str) -> Any:
-        """A new file, to be closed."""
+        """Open a new file for writing; the caller closes it."""
         with _told(self):
             self._system().create_dir(f"{self.path}/{name}".rpartition("/")[0], recursive=True)
             return self._system().open_output_stream(f"{self.path}/{name}")
 
     def move(self, name: str, to: str) -> None:
-        """Give a file another name."""
+        """Rename a file."""
         with _told(self):
             self._system().move(f"{self.path}/{name}", f"{self.path}/{to}")
 
     def remove(self, folder: str) -> None:
-        """Remove a folder with what is in it."""
+        """Remove a folder and its contents."""
         with suppress(FileNotFoundError):
             self._system().delete_dir(f"{self.path}/{folder}")
 
@@ -63,13 +63,13 @@ class Target:
 
 
 def target_of(folder: str | os.PathLike[str]) -> Target:
-    """The place that a path or an `s3://` address names."""
+    """Parse a path or an `s3://` address."""
     root = parse_root(folder)
     return Target(root.scheme, root.path, root.options)
 
 
-class _told:  # noqa: N801 - reads as a sentence
-    """Says of a failure where it happened."""
+class _told:
+    """Turns write errors into `InputError` that name the target."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -79,6 +79,6 @@ class _told:  # noqa: N801 - reads as a sentence
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, OSError | pa.ArrowException) and not isinstance(error, InputError):
-            hint = "is there room, and may you write there?"
+            hint = "check free space and write permission"
             text = f"cannot write to {self.target.at('')}: {error}"
             raise InputError(text, reason="unwritable", hint=hint) from error

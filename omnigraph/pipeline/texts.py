@@ -1,7 +1,7 @@
-"""Texts of Arrow as machine words: hashed and compared eight bytes at a time, a column at once.
+"""Arrow texts as machine words: hashed and compared eight bytes at a time, a whole column at once.
 
-Owns the hash of an id. It is the same in every process and on every machine, and it proves nothing:
-whoever finds equal hashes compares the texts.
+Owns the hash of an id. It is the same in every process and on every machine, but it proves nothing:
+texts with equal hashes must still be compared.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Numbers = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
 
 _WORD = 8
-_LONG = 256  # bytes from which on a text is hashed by itself
+_LONG = 256  # longer texts are hashed one by one
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(_WORD + 1)], np.uint64)
 _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _HALF, _LESS = np.uint64(32), np.uint64(29)
@@ -24,7 +24,7 @@ _HALF, _LESS = np.uint64(32), np.uint64(29)
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Texts: their bytes with eight more behind them, where each begins, how long it is."""
+    """Texts as their bytes, padded by eight, with the start and length of each."""
 
     data: npt.NDArray[np.uint8]
     starts: Places
@@ -32,7 +32,7 @@ class Texts:
 
     @classmethod
     def of(cls, column: pa.Array) -> Self:
-        """The texts of a column without nulls."""
+        """Convert a column without nulls."""
         kind = np.dtype(np.int64 if pa.types.is_large_string(column.type) else np.int32)
         _, ends, data = column.buffers()
         if not len(column) or ends is None:
@@ -54,12 +54,12 @@ class Texts:
         return np.ndarray((len(self.data) - _WORD + 1,), "<u8", self.data, strides=(1,))
 
     def take(self, places: Any) -> "Texts":
-        """Some of the texts; the bytes are shared."""
+        """Select some of the texts; the bytes are shared."""
         return Texts(self.data, self.starts[places], self.lengths[places])
 
 
 def hashes(texts: Texts) -> Numbers:
-    """A number for each text.
+    """Return a hash for each text.
 
     >>> one, two, three = hashes(Texts.of(pa.array(["a", "b", "a"])))
     >>> bool(one == three), bool(one == two)
@@ -82,7 +82,7 @@ def hashes(texts: Texts) -> Numbers:
 
 
 def same(left: Texts, right: Texts) -> npt.NDArray[np.bool_]:
-    """Where two equally many texts are the same, one by one."""
+    """Return where two arrays of the same size have equal texts."""
     alike: npt.NDArray[np.bool_] = left.lengths == right.lengths
     mine, other = left.words, right.words
     for at in range(0, int(left.lengths.max(initial=0)), _WORD):
@@ -90,7 +90,7 @@ def same(left: Texts, right: Texts) -> npt.NDArray[np.bool_]:
         if not isinstance(some, slice):
             some = some[alike[some]]
         word = mine[left.starts[some] + at]
-        # Of texts that differ in length the other may end before: it is looked at from its start.
+        # A right text of another length may end earlier: read its start to stay in bounds.
         there = right.starts[some] + np.where(alike[some], at, 0)
         word ^= other[np.minimum(there, len(other) - 1)]
         word &= _MASKS[np.minimum(left.lengths[some] - at, _WORD)]
@@ -99,7 +99,7 @@ def same(left: Texts, right: Texts) -> npt.NDArray[np.bool_]:
 
 
 def _reaching(texts: Texts, at: int) -> Any:
-    """The texts that have a byte at a place, as an index."""
+    """Return an index of the texts that have a byte at an offset."""
     there = texts.lengths > at
     return slice(None) if there.all() else np.flatnonzero(there)
 

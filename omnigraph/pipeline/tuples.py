@@ -1,6 +1,6 @@
-"""The tuples of `@unique` as texts that are equal when all values are.
+"""The tuples of `@unique` constraints as texts that are equal if and only if all values are.
 
-Owns their spelling. The key of a node needs none: it is its id.
+Owns their encoding. The key of a node needs none: it is the id.
 """
 
 from collections.abc import Sequence
@@ -18,20 +18,20 @@ _PART, _ESCAPE = "\x1f", "\x1e"
 
 
 def groups(one: Node | Edge) -> list[tuple[str, ...]]:
-    """The columns of the constraints that are checked by value."""
+    """Return the columns of each constraint that is checked by value."""
     key = one.key if isinstance(one, Node) else None
     found = [rule.columns for rule in one.constraints if isinstance(rule, Key | Unique)]
     return [columns for columns in found if columns != key]
 
 
 def tuples(one: Node | Edge, rows: pa.Table, columns: Sequence[str]) -> pa.Array:
-    """One text per row that is equal when all values are; null when one is null."""
+    """Return one text per row that is equal if all values are; null if any value is null."""
     parts = []
     for name in columns:
         prop = one.property(name)
         column = flat(rows[name])
         if pa.types.is_floating(column.type):
-            column = pc.add(column, pa.scalar(0.0, column.type))  # both zeros are one value
+            column = pc.add(column, pa.scalar(0.0, column.type))  # 0.0 and -0.0 are equal
         text = spelled(prop.type if prop is not None else _TEXT, column)
         if len(columns) > 1:
             text = pc.replace_substring(text, _ESCAPE, _ESCAPE * 2)
@@ -41,7 +41,7 @@ def tuples(one: Node | Edge, rows: pa.Table, columns: Sequence[str]) -> pa.Array
 
 
 def shown_tuple(value: str, columns: Sequence[str]) -> str:
-    r"""A tuple as an error shows it.
+    r"""Format a tuple for an error message.
 
     >>> shown_tuple("a\x1fb", ["x", "y"])
     'a, b'

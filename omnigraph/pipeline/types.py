@@ -1,8 +1,8 @@
-"""Graph types as Spark has them.
+"""Graph types as Spark types.
 
 U32 becomes long, U64 decimal(20,0), DateTime timestamp, Vector array<float>, Blob binary; all
-others are called alike. Values never change on the way: each Spark type holds all values of its
-own.
+others have the same name. Conversion never changes a value: each Spark type holds every value of
+its graph type.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _TEXT = PropertyType(ScalarType.STRING)
 
 
 def spark_type(kind: PropertyType) -> str:
-    """The Spark type of a property, as SQL writes it.
+    """Return the Spark type of a property in SQL syntax.
 
     >>> spark_type(PropertyType(ScalarType.U64))
     'decimal(20,0)'
@@ -43,39 +43,39 @@ def spark_type(kind: PropertyType) -> str:
 
 
 def spark_arrow(kind: PropertyType) -> pa.DataType:
-    """The Arrow type in which Spark takes a property."""
+    """Return the Arrow type in which Spark expects a property."""
     one = _TYPES[kind.scalar][1]
     return pa.list_(one) if kind.is_list or kind.is_vector else one
 
 
 def columns_of(one: Node | Edge) -> list[str]:
-    """The columns of a type: id, of edges src and dst, then properties as declared."""
+    """Return the columns of a type: id, src and dst of edges, then properties as declared."""
     system = ["id"] if isinstance(one, Node) else ["id", "src", "dst"]
     return [*system, *(prop.name for prop in one.properties)]
 
 
 def kinds_of(one: Node | Edge, columns: Sequence[str]) -> list[PropertyType]:
-    """The graph types of columns."""
+    """Return the graph types of columns."""
     known = {prop.name: prop.type for prop in one.properties}
     return [known.get(name, _TEXT) for name in columns]
 
 
 def ddl(one: Node | Edge, columns: Sequence[str], *, places: bool = False) -> str:
-    """Columns as a Spark schema."""
+    """Return columns as a Spark schema."""
     kinds = kinds_of(one, columns)
     made = [f"{_quoted(n)} {spark_type(kind)}" for n, kind in zip(columns, kinds, strict=True)]
     return ", ".join([*made, *(f"{name} bigint" for name in PLACES if places)])
 
 
 def arrow_schema(one: Node | Edge, columns: Sequence[str], *, places: bool = False) -> pa.Schema:
-    """Columns as Spark takes them from Arrow."""
+    """Return columns as the Arrow schema that Spark expects."""
     kinds = kinds_of(one, columns)
     made = [pa.field(n, spark_arrow(kind)) for n, kind in zip(columns, kinds, strict=True)]
     return pa.schema([*made, *(pa.field(name, pa.int64()) for name in PLACES if places)])
 
 
 def as_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch of a table in the types of Spark."""
+    """Cast a batch of a table to the types of Spark."""
     columns = [batch.column(one.name).cast(one.type) for one in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

@@ -1,6 +1,6 @@
-"""Whether driver and workers run the same: versions of Python, omnigraph, pylance and pyarrow.
+"""Check that driver and workers run the same versions of Python, omnigraph, pylance and pyarrow.
 
-Asked once per session, before the first task of ours, by a task that needs none of our code.
+Runs once per session, before our first task, in a task that must not need any of our code.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PACKAGES = ("omnigraph", "pylance", "pyarrow")
-_FEWEST, _MOST = 4, 256  # tasks that ask: more than there are workers, as a rule
+_FEWEST, _MOST = 4, 256  # tasks of the check: usually more than there are workers
 _checked: "WeakSet[Any]" = WeakSet()
 
 
 def check_versions(spark: "SparkSession") -> None:
-    """Refuse workers that differ from the driver, and say in what."""
+    """Raise `ConfigError` if workers differ from the driver, naming the differences."""
     if spark in _checked:
         return
     allow_without_pandas()
@@ -38,7 +38,7 @@ def check_versions(spark: "SparkSession") -> None:
 
 
 def differences(here: dict[str, str], there: list[tuple[str, str]]) -> list[str]:
-    """What differs, as sentences.
+    """Describe the versions that differ.
 
     >>> differences({"pyarrow": "26.0.1"}, [("pyarrow", "26.0.1"), ("pyarrow", "25.0.0")])
     ['pyarrow is 26.0.1 on the driver and 25.0.0 on a worker']
@@ -51,7 +51,7 @@ def differences(here: dict[str, str], there: list[tuple[str, str]]) -> list[str]
 
 
 def _asker(packages: tuple[str, ...]) -> Any:
-    """A function that stands on its own: a worker may not have this package at all."""
+    """Make a self-contained function: a worker may not have this package at all."""
 
     def ask() -> list[tuple[str, str]]:
         import platform

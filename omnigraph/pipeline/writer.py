@@ -1,8 +1,8 @@
-"""`df.write.format("omnigraph")`: tasks write fragments, the driver judges keys and publishes once.
+"""`df.write.format("omnigraph")`: tasks write fragments, the driver checks keys and publishes once.
 
-Rows never meet in one process: a task hands over what describes its fragments, and of its rows only
-what rules about all of them need: ids, ends of edges, unique values. Nothing is visible before
-`commit`, and nothing at all is when a rule is broken.
+Rows never meet in one process: a task returns the metadata of its fragments and, of its rows, only
+what rules about all rows need: ids, edge endpoints, unique values. Nothing is visible before
+`commit`, and nothing is ever published if a rule is broken.
 """
 
 from collections.abc import Iterable, Iterator
@@ -41,14 +41,14 @@ from .packed import packed, unpacked
 from .place import Place, place_of, type_of
 from .stage import Pinned, from_spark
 
-ROWS, BYTES = FRAGMENT_ROWS, FRAGMENT_BYTES  # of a fragment
-_SHOWN = 1000  # problems that a task hands over; one of them is raised
+ROWS, BYTES = FRAGMENT_ROWS, FRAGMENT_BYTES  # limits of a fragment
+_SHOWN = 1000  # problems that a task returns; only the first is raised
 _HOW: dict[str, Mode] = {"append": "insert", "merge": "upsert", "overwrite": "replace"}
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A write to one type, as its tasks and its end see it; based on one pinned state."""
+    """A write to one type, as its tasks and its commit see it; based on one pinned version."""
 
     ir: SchemaIR
     schema_hash: str
@@ -68,7 +68,7 @@ class Write:
 
 
 def write_to(shown: Snapshot, key: str, branch: str, mode: LoadMode, epoch: int) -> Write:
-    """A write that starts from a snapshot."""
+    """Prepare a write that is based on a snapshot."""
     entry = shown.tables[key]
     place = place_of(shown.store, {key: (entry.location, entry.lance_version)})
     return Write(
@@ -87,7 +87,7 @@ def write_to(shown: Snapshot, key: str, branch: str, mode: LoadMode, epoch: int)
 
 @dataclass(slots=True)
 class Part(api.WriterCommitMessage):
-    """What a task tells: its fragments, the rows they replace, its keys, and what is wrong."""
+    """What a task returns: its fragments, the rows they replace, its keys, and its problems."""
 
     fragments: list[dict[str, Any]] = field(default_factory=list)
     removed: list[Any] = field(default_factory=list)
@@ -103,7 +103,7 @@ class GraphWriter(api.DataSourceArrowWriter):
         self.to = write
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Part:
-        """Stage the rows of a task. What is wrong with them is no failure of the task."""
+        """Stage the rows of a task. Invalid rows are reported, they do not fail the task."""
         part = Part()
         tables = (from_spark(pa.Table.from_batches([one]), self.to.type) for one in iterator)
         try:
@@ -115,18 +115,18 @@ class GraphWriter(api.DataSourceArrowWriter):
         return part
 
     def commit(self, messages: list[Any]) -> None:
-        """Judge what all tasks wrote, and publish it."""
+        """Check what all tasks wrote, and publish it."""
         parts = [one for one in messages if one is not None]
         for problem in (one for part in parts for one in part.problems):
             raise problem.error
         publish_parts(self.to, parts)
 
     def abort(self, messages: list[Any]) -> None:
-        """Nothing is visible; the files of a write that failed are the collector's."""
+        """Do nothing: no data is visible, and retention removes the files of a failed write."""
 
 
 def _gathered(to: Write, part: Part, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Rows in the form of the table, enough for a fragment at a time."""
+    """Yield rows in the form of the table, enough for one fragment at a time."""
     problems = Problems()
     intake = Intake(to.ir, problems, LoadLimits())
     parts: list[pa.Table] = []
@@ -149,7 +149,7 @@ def _gathered(to: Write, part: Part, tables: Iterable[pa.Table]) -> Iterator[pa.
 
 
 def _tell(part: Part, problems: Iterable[Problem]) -> None:
-    """Rows of a DataFrame have no lines."""
+    """Report problems without line numbers, which rows of a DataFrame do not have."""
     part.problems += [located(one, lambda _: None, None) for one in problems]
 
 
@@ -157,9 +157,9 @@ def _stage(to: Write, part: Part, rows: pa.Table) -> None:
     for one in row_violations(to.type, rows, None):
         part.problems.append(Problem(None, one.type_name, one.entity_id, one.error()))
     part.keys.append(packed(rows.select(judged_columns(to.type))))
-    if part.problems:  # nothing will be published: no need to write
+    if part.problems:  # nothing will be published: do not write
         return
-    # Ids that repeat are refused when all keys are known: here every row is one of its own.
+    # Repeated ids are refused once all keys are known; here every row counts as distinct.
     delta = written(to.key, rows, "fresh")
     if to.mode == "merge" and to.filled and not part.made:
         lookup = Pinned(to.place)
@@ -181,7 +181,7 @@ def _write(to: Write, part: Part, delta: TableDelta) -> None:
 
 
 def publish_parts(to: Write, parts: list[Part]) -> None:
-    """Publish what tasks staged, if no rule about all of it is broken; no rows, no commit."""
+    """Publish what tasks staged if no rule about all rows is broken; no commit without rows."""
     told = [one for part in parts for one in part.keys]
     if not told and to.mode != "overwrite":
         return
@@ -189,7 +189,7 @@ def publish_parts(to: Write, parts: list[Part]) -> None:
     line = open_line(to.place.store(), to.branch)
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
-        if txn.base.state.head.gc_epoch != to.epoch:  # a collector may have taken our files
+        if txn.base.state.head.gc_epoch != to.epoch:  # a cleanup may have removed our files
             raise ReadSetConflict(member="tables")
         lookup = Committed(txn)
         _, broken = check(to.ir.catalog, Delta({to.key: keys}), lookup, limit=1)
@@ -204,7 +204,7 @@ def publish_parts(to: Write, parts: list[Part]) -> None:
 
 
 def _keys(to: Write, parts: list[Part], told: list[bytes]) -> TableDelta:
-    """All keys as a change without values: what a rule about a row says was asked before."""
+    """Combine all keys into a delta without values; rules of a row were checked by the tasks."""
     there = [unpacked(one) for one in told]
     if not there:
         there = [to.place.table(to.key).schema.empty_table().select(judged_columns(to.type))]
@@ -224,7 +224,7 @@ def _twice(to: Write, versions: pa.Table) -> str:
 
 
 def _conditions(to: Write) -> tuple[Requirement, ...]:
-    """An append fits everywhere; what replaces rows was decided on those that there were."""
+    """Return the publish requirements: rows may only be replaced if the table is unchanged."""
     schema = SameSchema(to.schema_hash)
     if to.mode == "append":
         return (schema,)

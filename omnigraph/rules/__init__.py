@@ -1,5 +1,5 @@
-"""What a valid graph is: one evaluator for every way in.
+"""The rules of a valid graph: one evaluator for mutations, loads and merges.
 
-Mutations, loads and merges hand over what they want to change; the rules look at that and at the
-rows they must ask for, never at the whole graph.
+Each of them passes in the changes it wants to make. The rules look at those changes and at the
+stored rows they need, never at the whole graph.
 """

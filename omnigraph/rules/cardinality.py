@@ -1,7 +1,7 @@
 """`@card`: how many edges of a type start at one node.
 
 Only sources whose edges the operation touches are counted again: those of written edges, and the
-old ones of edges that were moved or removed. A source that goes itself is left out.
+previous ones of edges that were moved or removed. A source that is removed itself is skipped.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from .violation import Violation
 
 
 def cardinality_violations(one: Edge, delta: Delta, lookup: Lookup) -> Iterator[Violation]:
-    """Sources with too few or too many edges in the final image."""
+    """Yield sources with too few or too many edges in the final state."""
     written = delta.get(f"edge:{one.name}")
     if written is None or (one.low == 0 and one.high is None):
         return
@@ -37,7 +37,7 @@ def cardinality_violations(one: Edge, delta: Delta, lookup: Lookup) -> Iterator[
 
 
 def _stored(written: TableDelta, lookup: Lookup) -> pa.Array | None:
-    """The sources of all stored edges, when the operation replaces them all."""
+    """Return the sources of all stored edges, if the operation replaces the whole table."""
     return flat(lookup.scan(written.key, ["src"])["src"]) if written.whole else None
 
 
@@ -59,7 +59,7 @@ def _touched(
 
 
 def _kept(written: TableDelta, lookup: Lookup, sources: pa.Array) -> pa.Array:
-    """The sources of stored edges that the operation leaves alone."""
+    """Return the sources of stored edges that the operation does not change."""
     found = lookup.find(written.key, {"src": sources}, ["id", "src"])
     for ids in (written.ids, written.removed_ids):
         found = found.filter(pc.invert(pc.is_in(found["id"], value_set=ids)))
@@ -78,9 +78,10 @@ def _violation(one: Edge, written: TableDelta, source: str, count: int) -> Viola
 
 
 def miscounted(one: Edge, source: str, count: int, line: int | None) -> Violation:
-    """The violation of a source that has so many edges."""
+    """Return the violation of a source that has this many edges."""
     bound = f"at least {one.low}" if count < one.low else f"at most {one.high}"
     reason = f"source '{source}' has {count} edge{'s'[: count != 1]}, and must have {bound}"
-    rests = source if count < one.low else None  # one too many is so, whatever else is wrong
+    # Too many edges stay too many even if other rows of the input are rejected.
+    rests = source if count < one.low else None
     key = f"edge:{one.name}"
     return Violation("@card", key, source, None, reason, line, count, rests_on=rests)

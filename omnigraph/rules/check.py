@@ -1,7 +1,7 @@
-"""The one evaluator: every rule over one delta, in one order.
+"""The evaluator: applies every rule to a delta, in a fixed order.
 
 Rows first, then keys and uniqueness, then endpoints, then cardinality. A mutation stops at the
-first violation, a load takes them all; both get the delta back with the stored rows it replaces.
+first violation, a load collects all; both get the delta back with the stored rows it replaces.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from .violation import Violation
 def check(
     catalog: Catalog, delta: Delta, lookup: Lookup, *, limit: int | None = 1
 ) -> tuple[Delta, list[Violation]]:
-    """The delta with its stored rows found, and at most `limit` violations."""
+    """Return the delta with its stored rows resolved, and at most `limit` violations."""
     found = list(islice(_of_input(catalog, delta), limit))
     if found and limit == 1:
         return delta, found
@@ -34,7 +34,7 @@ def check(
 
 
 def _of_input(catalog: Catalog, delta: Delta) -> Iterator[Violation]:
-    """What the delta shows by itself."""
+    """Yield violations that the delta alone shows."""
     for one in delta.tables.values():
         if not one.judged:
             yield from row_violations(type_named(catalog, one.key), one.versions, one.lines)
@@ -46,7 +46,7 @@ def _of_input(catalog: Catalog, delta: Delta) -> Iterator[Violation]:
 
 
 def _of_state(catalog: Catalog, delta: Delta, lookup: Lookup) -> Iterator[Violation]:
-    """What only the stored rows can show."""
+    """Yield violations that depend on stored rows."""
     for one in delta.tables.values():
         yield from unique_violations(type_named(catalog, one.key), one, lookup)
     yield from endpoint_violations(catalog, delta, lookup)
@@ -55,9 +55,9 @@ def _of_state(catalog: Catalog, delta: Delta, lookup: Lookup) -> Iterator[Violat
 
 
 def type_named(catalog: Catalog, key: str) -> Node | Edge:
-    """The type behind the key of a table."""
+    """Return the type of a table key."""
     kind, _, name = key.partition(":")
     found: Node | Edge | None = catalog.node(name) if kind == "node" else catalog.edge(name)
     if found is None:
-        raise InternalError(f"the schema does not know {key}")
+        raise InternalError(f"the schema has no type for table {key}")
     return found

@@ -1,7 +1,7 @@
-"""What an operation wants to change: rows written, rows removed, table by table.
+"""The changes an operation wants to make: rows written and rows removed, table by table.
 
-Owns the form that rules judge and that staging writes. Holds no decision: which of the rows exist
-already is found out by `identity`, what is allowed by `check`.
+Owns the form that rules check and that staging writes. Decides nothing: `identity` finds out which
+rows exist already, `check` what is allowed.
 """
 
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-FRESH = -1  # certainly new: nobody else can know the id
-UNKNOWN = -2  # to be looked up
+FRESH = -1  # certainly new: the id was just generated
+UNKNOWN = -2  # must be looked up
 
 Positions = npt.NDArray[np.int64]
 Addresses = npt.NDArray[np.uint64]
@@ -22,17 +22,18 @@ Addresses = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class TableDelta:
-    """The change of one table.
+    """The changes of one table.
 
-    `versions` are all rows written, in order: of one id the last counts, at the places `latest`,
-    and earlier ones must still obey the rules of a row. `lines` says where each stood in the
-    input. `row_ids` and `addresses` belong to the rows that count: those of the stored row each
-    replaces, or `FRESH`, or `UNKNOWN`. `removed` are stored rows that go (id, `_rowid`,
-    `_rowaddr`, of edges also src and dst); `previous` are the old copies of replaced edges.
+    `row_versions` are all written rows in order. Of each id the last one counts, at the positions
+    `latest_positions`; earlier ones must still obey the row rules. `input_lines` are their line
+    numbers in the input. `row_ids` and `addresses` belong to the rows that count: those of the
+    stored row each replaces, or `NEW_ROW`, or `UNRESOLVED_ROW`. `removed_rows` are stored rows to
+    remove (id, `_rowid`, `_rowaddr`, and src and dst of edges); `replaced_edges` are the stored
+    copies of replaced edges.
 
-    `whole`: nothing else stays. `strict`: an id that exists is a conflict. `records`: the versions
-    are records of one input, none of which may repeat a key. `judged`: the rules of a row were
-    applied to every version.
+    `replaces_table`: no other row stays. `rejects_existing`: an id that exists is a conflict.
+    `from_records`: the versions are records of one input, none of which may repeat a key.
+    `row_rules_checked`: the row rules were already applied to every version.
     """
 
     key: str
@@ -61,7 +62,7 @@ class TableDelta:
 
     @cached_property
     def removed_ids(self) -> pa.Array:
-        """The ids of stored rows that go."""
+        """The ids of stored rows that are removed."""
         return NO_IDS if self.removed is None else flat(self.removed["id"])
 
     @property
@@ -70,7 +71,7 @@ class TableDelta:
         return not (self.whole or self.versions.num_rows or len(self.removed_ids))
 
     def line(self, version: int) -> int | None:
-        """Where a version stood in the input."""
+        """Return the input line of a version."""
         return None if self.lines is None else int(self.lines[version])
 
 
@@ -79,21 +80,21 @@ NO_IDS = pa.array([], pa.string())
 
 @dataclass(frozen=True)
 class Delta:
-    """The changes of one operation, by table key; what is not named does not change.
+    """The changes of one operation by table key; tables not listed do not change.
 
-    `cascaded`: the edges of all nodes that go are among what is removed.
+    `edges_cascaded`: the removed rows include the edges of all removed nodes.
     """
 
     tables: Mapping[str, TableDelta] = field(default_factory=dict)
     cascaded: bool = False
 
     def get(self, key: str) -> TableDelta | None:
-        """The change of one table, if there is one."""
+        """Return the changes of one table, if there are any."""
         return self.tables.get(key)
 
 
 def flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """A column in one piece."""
+    """Return a column as one contiguous array."""
     if isinstance(column, pa.Array):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
@@ -110,7 +111,7 @@ def written(
     lines: Positions | None = None,
     records: bool = False,
 ) -> TableDelta:
-    """A delta of rows alone: ids that nobody can have used, must not exist, may, or do not matter.
+    """Build a delta of written rows; `mode` says whether ids are new, may exist, or must not.
 
     >>> rows = pa.table({"id": ["a", "b", "a"]})
     >>> written("node:N", rows, "upsert").ids.to_pylist()
@@ -134,7 +135,7 @@ def written(
 
 
 def last_of_each(ids: pa.ChunkedArray) -> Positions:
-    """Where each id stands last."""
+    """Return the last position of each id."""
     if len(ids) < 2 or len(ids.unique()) == len(ids):
         return np.arange(len(ids), dtype=np.int64)
     numbered = pa.table({"id": ids, "at": np.arange(len(ids), dtype=np.int64)})

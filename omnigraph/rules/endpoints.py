@@ -1,7 +1,7 @@
-"""Every edge has both its nodes, in the final image of an operation.
+"""Every edge must have both its nodes in the final state of an operation.
 
-Looks at written edges, and at stored edges of nodes that go. One question per node type, however
-many edge types point to it.
+Checks written edges, and stored edges of removed nodes. Makes one lookup per node type, no matter
+how many edge types point to it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,17 +19,17 @@ from .delta import NO_IDS, Delta, TableDelta, flat
 from .lookup import Lookup
 from .violation import Violation
 
-End = tuple[Edge, str, str]  # the edge type, src or dst, the key of the node table
+End = tuple[Edge, str, str]  # the edge type, `src` or `dst`, the node table key
 _WORDS = {"src": "from", "dst": "to"}
 
 
 def ends_of(one: Edge) -> tuple[End, End]:
-    """Both ends of an edge type."""
+    """Return both endpoints of an edge type."""
     return (one, "src", f"node:{one.source}"), (one, "dst", f"node:{one.target}")
 
 
 def endpoint_violations(catalog: Catalog, delta: Delta, lookup: Lookup) -> Iterator[Violation]:
-    """Written edges without a node, then stored edges that would lose one."""
+    """Yield written edges without a node, then stored edges that would lose one."""
     gone = {key: _gone(delta.get(key), lookup) for key in _node_keys(catalog, delta)}
     yield from _dangling(catalog, delta, lookup, gone)
     if delta.cascaded:
@@ -46,7 +46,7 @@ def _node_keys(catalog: Catalog, delta: Delta) -> list[str]:
 
 
 def _gone(one: TableDelta | None, lookup: Lookup) -> pa.Array:
-    """Ids of stored nodes that are not there afterwards."""
+    """Return the ids of stored nodes that the operation removes."""
     if one is None:
         return NO_IDS
     stored = flat(lookup.scan(one.key, ["id"])["id"]) if one.whole else one.removed_ids
@@ -76,7 +76,7 @@ def _dangling(
 
 
 def dangling(catalog: Catalog, end: End, row: Mapping[str, Any], line: int | None) -> Violation:
-    """The violation of an edge, its `id`, `src` and `dst` in a row, that lacks this end."""
+    """Return the violation of an edge (`id`, `src` and `dst`) that lacks this endpoint."""
     edge, column, key = end
     value, name = row[column], key.partition(":")[2]
     return Violation(
@@ -94,13 +94,13 @@ def dangling(catalog: Catalog, end: End, row: Mapping[str, Any], line: int | Non
 
 
 def _advice(catalog: Catalog, name: str, column: str, value: str) -> str:
-    """How the end of an edge is written, and what to do when it was written so."""
+    """Explain how an endpoint is written, or what to do if it was written correctly."""
     node, end = catalog.node(name), _WORDS[column]
     if node is None or node.key is None:
-        return f"`{end}` is the id of a {name}, which has no key: as it was given or made"
+        return f"`{end}` is the id of a {name}, which has no key: use its given or generated id"
     if len(node.key) > 1:
         members = ", ".join(node.key)
-        return f'`{end}` is the id of a {name}: ({members}) as a text like ["a","b"]'
+        return f'`{end}` is the id of a {name}: write ({members}) as a string like ["a","b"]'
     prop = node.property(node.key[0])
     meant = None if prop is None else _spelling(node, prop.type, value)
     if meant is not None and meant != value:
@@ -109,7 +109,7 @@ def _advice(catalog: Catalog, name: str, column: str, value: str) -> str:
 
 
 def _spelling(node: Node, kind: PropertyType, value: str) -> str | None:
-    """The id of a key that was given as people write it, such as a date."""
+    """Return the id of a key that was written in a readable form, such as a date."""
     try:
         number = kind.scalar.is_float or kind.scalar in _NUMBERS
         given = float(value) if kind.scalar.is_float else int(value) if number else value
@@ -125,10 +125,10 @@ _NUMBERS = (ScalarType.I32, ScalarType.I64, ScalarType.U32, ScalarType.U64)
 def _known(
     key: str, ends: list[End], delta: Delta, lookup: Lookup, gone: dict[str, pa.Array]
 ) -> pa.Array:
-    """Of the ids that written edges use, those that exist afterwards."""
+    """Return the endpoint ids of written edges that exist in the final state."""
     tables = [(delta.tables[f"edge:{one.name}"], column) for one, column, to in ends if to == key]
     used = pa.chunked_array(
-        chain.from_iterable(one.rows[column].chunks for one, column in tables), pa.string()
+        chain.from_iterable(written.rows[column].chunks for written, column in tables), pa.string()
     ).unique()
     nodes = delta.get(key)
     here = nodes.ids if nodes is not None else NO_IDS
@@ -146,7 +146,7 @@ def _known(
 def _orphaned(
     one: Edge, column: str, key: str, delta: Delta, lookup: Lookup, gone: pa.Array
 ) -> Iterator[Violation]:
-    """Stored edges that the operation leaves alone, and that point to a node that goes."""
+    """Yield unchanged stored edges that point to a removed node."""
     written = delta.get(f"edge:{one.name}")
     if written is not None and written.whole:
         return

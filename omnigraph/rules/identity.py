@@ -1,7 +1,7 @@
-"""Which written rows exist already: one question per table, by id.
+"""Finds out which written rows exist already, with one lookup per table, by id.
 
-A strict insert of an id that exists is a conflict; any other row takes the place of the stored one
-and keeps its row id. Rows whose ids were just made are never asked about.
+A strict insert of an existing id is a conflict; any other row replaces the stored one and keeps
+its row id. Rows with newly generated ids are never looked up.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from .violation import Violation
 
 
 def repeated_ids(one: TableDelta) -> Iterator[Violation]:
-    """Ids given twice to one strict input: nobody could say which of them is meant."""
+    """Yield ids that occur twice in one strict input: it is ambiguous which row is meant."""
     if not (one.strict or one.whole) or len(one.latest) == one.versions.num_rows:
         return
     last: dict[str, int] = {}
@@ -30,7 +30,7 @@ def repeated_ids(one: TableDelta) -> Iterator[Violation]:
 
 
 def resolve(delta: Delta, lookup: Lookup) -> tuple[Delta, list[Violation]]:
-    """The delta with every origin known, and the ids that a strict insert found taken."""
+    """Return the delta with all stored rows resolved, and the id conflicts of strict inserts."""
     tables: dict[str, TableDelta] = {}
     taken: list[Violation] = []
     for one in delta.tables.values():
@@ -49,7 +49,7 @@ def _resolve(one: TableDelta, lookup: Lookup) -> tuple[TableDelta, list[Violatio
     place = pc.index_in(ids, value_set=flat(found["id"]))
     taken = pc.is_valid(place).to_numpy(zero_copy_only=False)
     if one.strict:
-        return one, [_taken(one, int(at)) for at in asked[taken]]
+        return one, [_taken(one, int(row)) for row in asked[taken]]
     at = place.drop_null().to_numpy()
     row_ids, addresses = one.row_ids.copy(), one.addresses.copy()
     row_ids[asked] = FRESH

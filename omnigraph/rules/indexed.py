@@ -1,8 +1,8 @@
-"""Which columns of a type get an index, of which kind, by what the schema says. Builds none.
+"""Which columns of a type get which kind of index, as the schema declares. Builds none.
 
-Indexes of vectors stand apart: they may have to wait until there is something to build them from.
-So do those of words, which may stand beside another index of their column, and which no small write
-builds on its way.
+Vector indexes are separate: they may have to wait until there is enough data to build them from.
+So are full-text indexes, which may exist beside another index of their column and which small
+writes never build.
 """
 
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from omnigraph.lang.schema.catalog import Edge, Index, Key, Node, Unique
 from omnigraph.storage.texts import KIND, text_slot
 from omnigraph.values import ScalarType
 
-_ORDERED = ("btree", "bitmap")  # one of them answers for both
+_ORDERED = ("btree", "bitmap")  # both are stored as a BTREE index
 
 
 def indexed_columns(one: Node | Edge) -> dict[str, str]:
-    """The columns of a type that get an index, and its kind: `BTREE`, or `NGRAM` for texts.
+    """Return the columns that get a scalar index, with its kind: `BTREE`, or `NGRAM` for strings.
 
-    These are ids, ends, and single values of constraints. Storage filters by one index per column,
-    and one that finds equal values comes first.
+    These are ids, endpoints, and single-valued constraint columns. Storage filters by one index
+    per column; an index for equality takes precedence.
     """
     ends = ("src", "dst") if isinstance(one, Edge) else ()
     found = dict.fromkeys(("id", *ends), "BTREE")
@@ -31,7 +31,7 @@ def indexed_columns(one: Node | Edge) -> dict[str, str]:
 
 
 def vector_columns(one: Node | Edge) -> dict[str, str]:
-    """The vectors of a type that get an index, and its kind, which names the metric."""
+    """Return the vector columns that get an index, with its kind, which names the metric."""
     rules = (rule for rule in one.constraints if isinstance(rule, Index) and len(rule.columns) == 1)
     found = {rule.columns[0]: dict(rule.options).get("metric", "cosine") for rule in rules}
     return {
@@ -40,17 +40,17 @@ def vector_columns(one: Node | Edge) -> dict[str, str]:
 
 
 def text_columns(one: Node | Edge) -> dict[str, str]:
-    """The texts of a type that get an index of their words, by the keys of such indexes."""
+    """Return the full-text indexes of a type, by their storage keys."""
     return {text_slot(name): KIND for rule in _of_kind(one, "fulltext") for name in rule.columns}
 
 
 def every_index(one: Node | Edge) -> dict[str, str]:
-    """All indexes that a type gets, by the keys that storage has for them, and their kinds."""
+    """Return all indexes of a type and their kinds, by their storage keys."""
     return indexed_columns(one) | vector_columns(one) | text_columns(one)
 
 
 def pending_indexes(one: Node | Edge) -> list[tuple[str, str]]:
-    """The indexes that the schema asks for and that are not built: (property, reason)."""
+    """Return declared ngram indexes that an equality index shadows, as (property, reason)."""
     built = indexed_columns(one)
     taken = "ngram: the column has an index for equal values, and storage filters by one per column"
     asked = [name for rule in _of_kind(one, "ngram") for name in rule.columns]

@@ -1,7 +1,7 @@
-"""Questions about what is stored, a batch of values each; never one per row.
+"""Lookups of stored rows, a batch of values each; never one per row.
 
-Owns the small protocol through which rules see a graph. Every answer is something the write has
-read, so `Committed` writes down a requirement for each: it must still be so where the write lands.
+Owns the protocol through which rules read a graph. Every answer belongs to what the write has
+read, so `RecordingLookup` records a requirement for each: it must still hold at commit time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from omnigraph.storage.find import find, read
 
 
 class Lookup(Protocol):
-    """What rules may ask of the committed state."""
+    """What rules may read of the committed state."""
 
     def find(
         self,
@@ -26,15 +26,15 @@ class Lookup(Protocol):
         *,
         places: bool = False,
     ) -> pa.Table:
-        """Stored rows whose named columns have one of these values, with their places if asked."""
+        """Return stored rows whose columns have one of these values, with row ids if requested."""
 
     def scan(self, key: str, columns: Sequence[str]) -> pa.Table:
-        """All stored rows of a table."""
+        """Return all stored rows of a table."""
 
 
 @dataclass(slots=True)
 class Committed:
-    """The state that a write is based on; remembers what was asked."""
+    """Reads the base version of a write and records every answer as a requirement."""
 
     txn: WriteTxn
     requirements: list[Requirement] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Committed:
         *,
         places: bool = False,
     ) -> pa.Table:
-        """Ask the table, unless it is empty; the answer becomes a requirement."""
+        """Look up rows, skipping empty tables; the answer becomes a requirement."""
         entry = self.txn.base.state.tables[key]
         table = self.txn.table(key)
         if entry.rows:
@@ -59,7 +59,7 @@ class Committed:
         return found
 
     def select(self, key: str, columns: Sequence[str], where: Any) -> pa.Table:
-        """Rows that pass a filter of storage, with their places; the table must stay as it is."""
+        """Return rows that pass a storage filter, with row ids; requires an unchanged table."""
         entry = self.txn.base.state.tables[key]
         self.requirements.append(SameContent(key, entry.content_id, entry.version))
         table = self.txn.table(key)
@@ -68,7 +68,7 @@ class Committed:
         return read(table, columns, where, places=True)
 
     def scan(self, key: str, columns: Sequence[str]) -> pa.Table:
-        """Read whole columns; the table must stay as it is."""
+        """Return whole columns; requires an unchanged table."""
         entry = self.txn.base.state.tables[key]
         self.requirements.append(SameContent(key, entry.content_id, entry.version))
         return read(self.txn.table(key), columns)

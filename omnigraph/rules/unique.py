@@ -1,7 +1,7 @@
-"""`@key` and `@unique`: no two entities with one tuple, in the final image of an operation.
+"""`@key` and `@unique`: no two entities share a tuple in the final state of an operation.
 
-A null member exempts a row. A value that the same operation frees may be used again. The key of a
-node is its id, so stored holders of a key are the same row and are not asked for.
+A null member exempts a row. A value that the same operation frees may be reused. The key of a node
+is its id, so a stored row with the same key is the same row and is not looked up.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,20 +18,20 @@ from .lookup import Lookup
 from .violation import Violation
 
 _TEXT = PropertyType(ScalarType.STRING)
-# Columns of our own, beside those of a schema, in which no name can have such a sign.
+# Temporary columns; `#` cannot occur in a schema's column names.
 _AT, _HOLDER = "#at", "#holder"
 _FIRST, _MANY = f"{_AT}_min", f"{_AT}_count"
 
 
 def repeated_records(one: Node | Edge, delta: TableDelta) -> Iterator[Violation]:
-    """Two records of one input with the same tuple, even of the same id."""
+    """Yield records of one input that repeat a tuple, even for the same id."""
     if delta.records and delta.versions.num_rows > 1:
         for columns in _groups(one):
             yield from _repeated(one, delta, delta.versions, columns, delta.lines)
 
 
 def unique_violations(one: Node | Edge, delta: TableDelta, lookup: Lookup) -> Iterator[Violation]:
-    """Two rows of the final image with one tuple: both written, or one of them stored."""
+    """Yield rows of the final state that share a tuple: both written, or one of them stored."""
     for columns in _groups(one):
         if delta.rows.num_rows > 1 and not delta.records:
             lines = None if delta.lines is None else delta.lines[delta.latest]
@@ -41,7 +41,7 @@ def unique_violations(one: Node | Edge, delta: TableDelta, lookup: Lookup) -> It
 
 
 def judged_columns(one: Node | Edge) -> list[str]:
-    """The columns that rules about all rows look at: ids, ends, keys, members of `@unique`."""
+    """Return the columns that rules across rows read: ids, endpoints, keys, `@unique` members."""
     ends = ["src", "dst"] if isinstance(one, Edge) else []
     return list(dict.fromkeys(["id", *ends, *(name for some in _groups(one) for name in some)]))
 
@@ -110,7 +110,7 @@ def _held(
 
 
 def _tuples(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """The tuples without nulls, each with its position; both zeros of a float are one value."""
+    """Return the tuples without nulls, with their positions; both float zeros are one value."""
     found = {name: _even(flat(rows[name])) for name in columns}
     made = pa.table({**found, _AT: np.arange(rows.num_rows, dtype=np.int64)})
     for name in columns:
@@ -129,7 +129,7 @@ def _even(column: pa.Array) -> pa.Array:
 
 
 def _asked(values: pa.Array) -> pa.Array:
-    """The values to look for; a zero may be stored with either sign."""
+    """Return the values to look up; a zero may be stored with either sign."""
     distinct = values.unique()
     if not pa.types.is_floating(values.type):
         return distinct

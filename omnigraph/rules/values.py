@@ -1,7 +1,7 @@
-"""The rules of one row: required values, enums, ranges, patterns, vectors, finite numbers.
+"""Rules of single rows: required values, enums, ranges, patterns, vectors, finite numbers.
 
-Works on Arrow batches and asks nobody, so that any process can call it for any part of the data.
-Types are right already: Arrow knows no others. Null passes every rule but `required`.
+Works on Arrow data without reading a graph, so that any process can check any part of the data.
+Arrow already guarantees the types. Null passes every rule except `required`.
 """
 
 import math
@@ -21,13 +21,13 @@ from .violation import Rule, Violation
 
 Rows = Any  # a table or a record batch
 Reason = Callable[[Any], str]
-Broken = tuple[Rule, str, pa.Array, Reason]  # rule, property, rows that break it, why
+Broken = tuple[Rule, str, pa.Array, Reason]  # rule, property, mask of broken rows, reason
 
 
 def row_violations(
     one: Node | Edge, rows: Rows, lines: Positions | None = None
 ) -> Iterator[Violation]:
-    """Every rule of a row that a batch breaks, in the order of the rows."""
+    """Yield every row rule that a batch breaks, in row order."""
     found = [
         (int(at), rule, name, reason)
         for rule, name, mask, reason in _broken(one, rows)
@@ -47,7 +47,7 @@ def row_violations(
 
 
 def _broken(one: Node | Edge, rows: Rows) -> Iterator[Broken]:
-    """Rules that at least one row breaks, each with a mask of the rows that do."""
+    """Yield the rules that at least one row breaks, each with a mask of those rows."""
     for prop in one.properties:
         for rule, mask, reason in _of_property(prop, flat(rows.column(prop.name))):
             if pc.any(mask).as_py():
@@ -79,7 +79,7 @@ def _of_property(prop: Property, column: pa.Array) -> Iterator[tuple[Rule, pa.Ar
 
 
 def _bad_elements(column: pa.Array) -> pa.Array:
-    """Rows with an element that is null or not a finite number."""
+    """Return a mask of rows with an element that is null or not a finite number."""
     items = column.flatten()
     bad = pc.is_null(items)
     if pa.types.is_floating(items.type):
@@ -93,7 +93,7 @@ def _bad_elements(column: pa.Array) -> pa.Array:
 
 def _of_rule(rule: Range | Check, column: pa.Array, one: Node | Edge) -> pa.Array:
     if isinstance(rule, Check):
-        # Arrow matches with RE2, as the schema did when it read the pattern.
+        # Arrow matches with RE2, the engine that validated the pattern when the schema was read.
         return pc.invert(pc.match_substring_regex(column, rule.pattern))
     prop = one.property(rule.column)
     scalar = prop.type.scalar if prop is not None else ScalarType.F64
@@ -113,7 +113,7 @@ def _of_rule(rule: Range | Check, column: pa.Array, one: Node | Edge) -> pa.Arra
 
 
 def _bounds(rule: Range, scalar: ScalarType) -> tuple[Any, Any]:
-    """Bounds as values of the column, exact: no integer passes through a float."""
+    """Return the bounds as exact column values: no integer passes through a float."""
     if scalar.is_integer:
         first, last = RANGES[scalar]
         low = None if rule.low is None else math.ceil(rule.low)
@@ -126,7 +126,7 @@ def _bounds(rule: Range, scalar: ScalarType) -> tuple[Any, Any]:
 
 
 def _impossible(rule: Range, scalar: ScalarType) -> bool:
-    """Whether the bounds lie outside of the type, so that no value can satisfy them."""
+    """Return whether the bounds lie outside of the type, so that no value satisfies them."""
     first, last = RANGES[scalar]
     return (rule.low is not None and rule.low > last) or (
         rule.high is not None and rule.high < first

@@ -1,6 +1,6 @@
-"""One broken rule: where, which, and the error that says so.
+"""A broken rule: the rule, the entity, and the error to raise.
 
-A mutation raises the first, a load reports all, a merge lists them as conflicts of entities.
+A mutation raises the first violation, a load reports all, a merge lists them as conflicts.
 """
 
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ _CONFLICTS = {
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A rule that an entity breaks. `line` is where it stood in the input, if it did.
+    """A rule that an entity breaks. `input_line` is its line in the input, if there is one.
 
-    `rests_on` is the node, or the source of edges, without which the rule seems broken. `edge` are
-    both ends of an edge in words.
+    `required_id` is the node or edge source whose rejected input lines may be the actual cause.
+    `edge_text` shows both endpoints of an edge.
     """
 
     rule: Rule
@@ -48,23 +48,23 @@ class Violation:
 
     @property
     def type_name(self) -> str:
-        """The name of the type."""
+        """Name of the type."""
         return self.type_key.partition(":")[2]
 
     @property
     def conflict_kind(self) -> str:
-        """What a merge calls it."""
+        """The conflict kind that a merge reports."""
         return _CONFLICTS.get(self.rule, "value_constraint_violation")
 
     def error(self) -> ClientError:
-        """The error that a caller gets."""
+        """Return the error to raise."""
         if self.rule == "key":
             return KeyConflict(
                 type_key=self.type_key,
                 entity_id=self.entity_id,
                 line=self.line,
                 first_input_position=self.other_line,
-                hint=None if self.other_line is None else "give each entity of an input once",
+                hint=None if self.other_line is None else "list each entity of an input only once",
             )
         if self.rule == "@unique":
             return self._unique()

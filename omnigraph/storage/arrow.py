@@ -1,7 +1,7 @@
-"""Graph types as Arrow types, and the columns of a table.
+"""Map graph types to Arrow types and table columns.
 
-Owns the mapping in one direction: a schema says what its tables look like. Columns stand in the
-order of their property ids, which a rename never changes.
+Owns the mapping in one direction: a schema determines what its tables look like. Columns are
+ordered by property id, which a rename never changes.
 """
 
 import pyarrow as pa
@@ -27,12 +27,12 @@ PROPERTY_ID = b"omnigraph:property_id"
 
 
 def table_key(one: Node | Edge) -> str:
-    """`node:Person` or `edge:Knows`."""
+    """Return the key of a type's table: `node:Person` or `edge:Knows`."""
     return f"{one.kind}:{one.name}"
 
 
 def arrow_type(kind: PropertyType) -> pa.DataType:
-    """The Arrow type of a property that is not a Blob.
+    """Return the Arrow type of a property that is not a Blob.
 
     >>> arrow_type(PropertyType(ScalarType.STRING, is_list=True))
     ListType(list<item: string>)
@@ -44,7 +44,7 @@ def arrow_type(kind: PropertyType) -> pa.DataType:
 
 
 def table_schema(ir: SchemaIR, one: Node | Edge) -> pa.Schema:
-    """The columns of a table: id, for edges src and dst, then properties by property id."""
+    """Return the columns of a table: id, for edges src and dst, then properties by property id."""
     system = ["id"] if one.kind == "node" else ["id", "src", "dst"]
     fields = [pa.field(name, pa.string(), nullable=False) for name in system]
     numbered = [(ir.property_id(one.kind, one.name, p.name), p) for p in one.properties]

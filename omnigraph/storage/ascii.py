@@ -1,6 +1,6 @@
-"""Texts of ASCII alone, cut into words: a few passes over their bytes, no expressions.
+"""Tokenize pure ASCII texts with a few passes over their bytes, without regular expressions.
 
-Gives what the analysis of any text gives for these, in a third of the time.
+Returns the same tokens as the general tokenizer, in a third of the time.
 """
 
 import numpy as np
@@ -8,20 +8,20 @@ import pyarrow as pa
 
 from .scan import Ids
 
-# What a byte becomes: a letter in lower case, a digit, or nothing.
+# What each byte becomes: a lower-case letter, a digit, or 0 for a separator.
 _LOWER = np.array(
     [ord(chr(at).lower()) if at < 128 and chr(at).isalnum() else 0 for at in range(256)], np.uint8
 )
 
 
 def cut_plain(texts: pa.Array) -> tuple[Ids, pa.Array]:
-    """The words of all texts in lower case, in order, and the text of each.
+    """Return the lower-case tokens of all texts in order: (index of the text of each, tokens).
 
     >>> owners, words = cut_plain(pa.array(["To be, or", None, "x-RAY2"]))
     >>> owners.tolist(), words.to_pylist()
     ([0, 0, 0, 2, 2], ['to', 'be', 'or', 'x', 'ray2'])
     """
-    if len(texts) == 0:  # it may have no buffers
+    if len(texts) == 0:  # an empty array may have no buffers
         return np.empty(0, np.int64), pa.array([], pa.string())
     texts = texts.cast(pa.string()).fill_null("")
     _, places, data = texts.buffers()
@@ -33,7 +33,7 @@ def cut_plain(texts: pa.Array) -> tuple[Ids, pa.Array]:
     first, last = kept.copy(), kept.copy()
     first[1:] &= ~kept[:-1]
     last[:-1] &= ~kept[1:]
-    edges = ends[(ends > 0) & (ends < len(kept))]  # no word reaches beyond its text
+    edges = ends[(ends > 0) & (ends < len(kept))]  # no token extends beyond its text
     first[edges], last[edges - 1] = kept[edges], kept[edges - 1]
     starts = np.flatnonzero(first)
     sizes = np.flatnonzero(last) - starts + 1

@@ -1,7 +1,7 @@
-"""Blob columns: bytes in memory, Lance's own form in a table.
+"""Blob columns: bytes in memory, Lance's blob type in a table.
 
-Rows are handled with plain bytes everywhere above; the form of Lance exists only where a table is
-written. Nothing and empty stay apart.
+Code outside storage handles plain bytes; Lance's form exists only where a table is written. NULL
+and the empty blob are distinct.
 """
 
 import pyarrow as pa
@@ -9,12 +9,12 @@ from lance.blob import BlobType, blob_array
 
 
 def row_schema(stored: pa.Schema) -> pa.Schema:
-    """The columns of a table as rows in memory have them: blobs are bytes, anything may be null."""
+    """Return the columns of a table as rows in memory have them: blobs as bytes, all nullable."""
     return pa.schema([_field(one) for one in stored])
 
 
 def stored_form(rows: pa.Table, stored: pa.Schema) -> pa.Table:
-    """Rows as a table takes them."""
+    """Convert rows to the form in which a table stores them."""
     if not any(is_blob(one) for one in stored):
         return rows
     columns = {
@@ -30,5 +30,5 @@ def _field(one: pa.Field) -> pa.Field:
 
 
 def is_blob(one: pa.Field) -> bool:
-    """Whether a column of a table holds blobs."""
+    """Return whether a column of a table holds blobs."""
     return isinstance(one.type, BlobType)

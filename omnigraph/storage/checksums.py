@@ -1,8 +1,8 @@
 """Checksums of files: how they are computed, and whether a file still matches the recorded one.
 
 Owns the choice of CRC-32: every flipped bit and every burst of up to 32 bits changes it, other
-damage escapes it once in four billion times, and it costs less than reading the file. A checksum
-of a control object covers its name, so that two objects of one kind cannot trade places.
+damage goes undetected once in four billion cases, and it costs less than reading the file. The
+checksum of a control object covers its name, so two objects of one kind cannot be swapped.
 """
 
 import json
@@ -19,7 +19,7 @@ from .failures import DamagedError
 if TYPE_CHECKING:
     from .store import Store
 
-BLOCK = 1 << 20  # bytes that are read at a time
+BLOCK = 1 << 20  # bytes read at a time
 SELF = "crc32"  # the member of a control object that holds its own checksum
 MISSING = "it is missing"
 
@@ -28,8 +28,8 @@ MISSING = "it is missing"
 class FileChecksum:
     """The size of a file in bytes, and the CRC-32 of its content.
 
-    With `manifest_only` both are of the manifest inside of a version file: of a version that Lance
-    wrote to an object store only that part is known.
+    With `manifest_only` both describe the manifest inside a version file: for a version that Lance
+    wrote to an object store, only that part is known.
 
     >>> FileChecksum.of_bytes(b"graph").to_json()
     [5, '094505dc']
@@ -42,23 +42,23 @@ class FileChecksum:
     manifest_only: bool = False
 
     def to_json(self) -> list[Any]:
-        """The compact form in a commit."""
+        """Return the compact form that commits store."""
         return [self.size, f"{self.crc32:08x}", *([1] if self.manifest_only else [])]
 
     @classmethod
     def from_json(cls, facts: Sequence[Any]) -> "FileChecksum":
-        """A checksum from its compact form."""
+        """Parse the compact form."""
         size, digits, *manifest_only = facts
         return cls(int(size), int(digits, 16), bool(manifest_only))
 
     @classmethod
     def of_bytes(cls, body: bytes) -> "FileChecksum":
-        """The checksum of bytes in memory."""
+        """Return the checksum of bytes in memory."""
         return cls(len(body), zlib.crc32(body))
 
     @classmethod
     def of_blocks(cls, blocks: Iterable[bytes]) -> "FileChecksum":
-        """The checksum of a file that is read piece by piece."""
+        """Return the checksum of a file that is read block by block."""
         size = crc = 0
         for block in blocks:
             size, crc = size + len(block), zlib.crc32(block, crc)
@@ -69,7 +69,7 @@ FileChecksums = Mapping[str, FileChecksum]
 
 
 def find_mismatch(store: "Store", name: str, expected: FileChecksum) -> str | None:
-    """Read a file and say how it differs from its checksum; None when it matches."""
+    """Read a file and return how it differs from its checksum; None when it matches."""
     blocks = store.objects.backend.blocks(name)
     if blocks is None:
         return MISSING
@@ -79,7 +79,7 @@ def find_mismatch(store: "Store", name: str, expected: FileChecksum) -> str | No
 
 
 def describe_mismatch(expected: FileChecksum, actual: FileChecksum) -> str | None:
-    """How a file differs from its checksum; None when it matches.
+    """Return how a file differs from its checksum; None when it matches.
 
     >>> describe_mismatch(FileChecksum(5, 1), FileChecksum(4, 1))
     'it has 4 bytes instead of 5'
@@ -94,7 +94,7 @@ def describe_mismatch(expected: FileChecksum, actual: FileChecksum) -> str | Non
 def verified_blocks(
     name: str, blocks: Iterable[bytes], expected: FileChecksum | None
 ) -> Iterator[bytes]:
-    """The same blocks; raises `DamagedError` after the last one if they do not match."""
+    """Yield the same blocks; raise `DamagedError` after the last one if they do not match."""
     if expected is None:
         yield from blocks
         return
@@ -114,17 +114,17 @@ def verified_blocks(
 
 
 def checksum_manifest(body: bytes) -> FileChecksum:
-    """The checksum of a manifest: of how often each byte occurs in it.
+    """Return the checksum of a manifest, computed from how often each byte occurs in it.
 
-    Lance writes the entries of maps in any order, so the order of bytes is not the same in memory
-    and on the store. Every flipped bit still changes two of the counts.
+    Lance serializes maps in arbitrary order, so the bytes are ordered differently in memory and on
+    the store. Every flipped bit still changes two of the counts.
     """
     counts = np.bincount(np.frombuffer(body, np.uint8), minlength=256).astype("<u4")
     return FileChecksum(len(body), zlib.crc32(counts.tobytes()), manifest_only=True)
 
 
 def manifest_inside(body: bytes) -> bytes:
-    """The manifest inside of a version file, without the sections before it; empty if cut short."""
+    """Return the manifest inside a version file, without other sections; empty if truncated."""
     if len(body) < 16:
         return b""
     (start,) = struct.unpack_from("<Q", body, len(body) - 16)
@@ -135,12 +135,12 @@ def manifest_inside(body: bytes) -> bytes:
 
 
 def with_own_checksum(name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The members of a control object together with the checksum of them and of its name."""
+    """Return the members of a control object plus the checksum over them and the name."""
     return {**facts, SELF: _own_checksum(name, facts)}
 
 
 def matches_own_checksum(name: str, facts: Mapping[str, Any]) -> bool:
-    """Whether a control object is what was written under this name; old ones have no checksum."""
+    """Return whether a control object matches its checksum; old ones without one always match."""
     rest = {key: value for key, value in facts.items() if key != SELF}
     return SELF not in facts or facts[SELF] == _own_checksum(name, rest)
 

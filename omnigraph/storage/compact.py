@@ -1,9 +1,9 @@
-"""Small fragments put together, as a staged change that keeps rows, their order and their row ids.
+"""Compact small fragments: a staged change that keeps rows, their order and their row ids.
 
-A plan is a list of tasks as text; each makes one fragment, in this process or in another one, and
-all results together are the change. Owns that Lance forgets in which version a row came: it would
-note that for each row, twice, in every later version of the table. Nobody asks, and a table of
-single inserts would stay large.
+A plan is a list of tasks as text. Each task produces one fragment, in this process or in another;
+the results of all tasks form the change. Row versions are dropped on purpose: Lance would record
+for each row the versions that created and updated it, in every later version of the table. Nothing
+reads them, and a table of single inserts would stay large.
 """
 
 import json
@@ -27,10 +27,10 @@ from .table import Staged, Table, data_files, field_digest, files_of, mark_of
 
 TARGET = FRAGMENT_ROWS
 _SIDES = ("old", "new")
-_ONE = 1 << 30  # rows: whatever a task is given becomes one fragment
+_ONE = 1 << 30  # rows: the input of a task always becomes one fragment
 
 
-def stage_rewrite(  # noqa: PLR0913 - all but two are named
+def stage_rewrite(  # noqa: PLR0913 - all but two are keyword-only
     store: Store,
     table: Table,
     *,
@@ -40,9 +40,10 @@ def stage_rewrite(  # noqa: PLR0913 - all but two are named
     also: Collection[int] = (),
     verify: Callable[[Sequence[str]], None] = lambda _: None,
 ) -> Staged | None:
-    """Small fragments put together, content unchanged; None when there is nothing to do.
+    """Compact small fragments without changing their content; None when nothing is due.
 
-    `verify` is given the files that will be read, and raises for one that must not be rewritten.
+    `verify_files` receives the files to be read, and raises for one that must not be rewritten:
+    compacting a damaged file would give its content a new, valid checksum.
     """
     tasks = plan_rewrite(
         table, target_rows=target_rows, at_most=at_most, deletions=deletions, also=also
@@ -52,7 +53,7 @@ def stage_rewrite(  # noqa: PLR0913 - all but two are named
 
 
 def stage_joined(store: Store, table: Table, fragments: Sequence[Any]) -> Staged:
-    """Exactly these fragments, in their order, put together as one; content unchanged."""
+    """Join exactly these fragments, in order, into one; the content is unchanged."""
     if not store.root.local:
         return rewritten(table, [_join_here(store, table, fragments)])
     (task,) = _tasks(table, [fragments])
@@ -60,7 +61,7 @@ def stage_joined(store: Store, table: Table, fragments: Sequence[Any]) -> Staged
 
 
 def _join_here(store: Store, table: Table, fragments: Sequence[Any]) -> str:
-    """A few small fragments as one, written by us: so that its checksum needs no request."""
+    """Join small fragments by writing the rows ourselves, so the checksum needs no request."""
     numbers = [one.fragment_id for one in fragments]
     batches = read_fragments(table, numbers, table.schema.names, places=True)
     rows = pa.Table.from_batches(batches)
@@ -79,12 +80,12 @@ def plan_rewrite(
     deletions: float = 0.0,
     also: Collection[int] = (),
 ) -> list[str]:
-    """The tasks that put small fragments together, none when there is nothing to do.
+    """Return the tasks that compact small fragments; an empty list when nothing is due.
 
-    With `at_most` only so many neighbours go in, wherever they are: a smaller change is less often
-    in the way of others, and chance finds a place that nobody changes just now. A fragment of which
-    more than the share `deletions` is deleted is written anew even alone, and so are those whose
-    numbers are in `also`.
+    With `max_fragments` only that many neighbors are compacted, at a random position: a smaller
+    change conflicts less often, and a random position avoids fragments that are being written.
+    A fragment with more than the share `max_deleted_share` of its rows deleted is rewritten even
+    alone, and so are the fragments in `extra_fragment_ids`.
     """
     enough = TARGET if target_rows is None else target_rows
 
@@ -103,18 +104,18 @@ def plan_rewrite(
 
 
 def task_bytes(task: str) -> int:
-    """How many bytes a task reads, as far as fragments tell."""
+    """Return how many bytes a task reads, as far as fragments record it."""
     files = (one for part in json.loads(task)["task"]["fragments"] for one in part["files"])
     return sum(one.get("file_size_bytes") or 0 for one in files)
 
 
 def task_files(table: Table, task: str) -> tuple[str, ...]:
-    """The data files that a task puts together, which no new version names."""
+    """Return the data files that a task replaces, which the new version no longer names."""
     return data_files(table, _sources(task))
 
 
 def task_sources(table: Table, task: str) -> tuple[str, ...]:
-    """Every file that a task reads, deletion files included."""
+    """Return every file that a task reads, including deletion files."""
     return files_of(table, _sources(task))
 
 
@@ -124,14 +125,14 @@ def _sources(task: str) -> list[Any]:
 
 
 def run_task(store: Store, table: Table, task: str) -> str:
-    """Do one task: the fragments it takes and the one it made, as text."""
+    """Run one task; return the fragments it replaces and the one it wrote, as JSON text."""
     from lance.optimize import CompactionTask
 
-    untyped: Any = CompactionTask  # its types leave this method out
+    untyped: Any = CompactionTask  # its type stubs lack `from_json`
     work = untyped.from_json(task)
     try:
         done = store.effects.run("stage", table.location, lambda: work.execute(table.dataset))
-    except pa.ArrowInvalid as error:  # how Lance says that it could not read
+    except pa.ArrowInvalid as error:  # how Lance reports a failed read
         raise DamagedError(f"{table.location} cannot be read: {error}") from error
     old = [one.to_json() for one in done.original_fragments]
     has_blobs = any(is_blob(column) for column in table.schema)
@@ -140,15 +141,18 @@ def run_task(store: Store, table: Table, task: str) -> str:
         {
             "old": old,
             "new": [_bare(one) for one in done.new_fragments],
-            "checksums": {name: one.to_json() for name, one in checksums.items()},
+            "checksums": {name: checksum.to_json() for name, checksum in checksums.items()},
         }
     )
 
 
 def rewritten(table: Table, results: Sequence[str]) -> Staged:
-    """What tasks of a plan made, as one change of the table that they were planned for."""
+    """Stage the results of the tasks of one plan as one change of the table they were made for."""
     pairs = [
-        [[FragmentMetadata.from_json(json.dumps(one)) for one in facts[part]] for part in _SIDES]
+        [
+            [FragmentMetadata.from_json(json.dumps(entry)) for entry in facts[part]]
+            for part in _SIDES
+        ]
         for facts in map(json.loads, results)
     ]
     groups = [LanceOperation.RewriteGroup(old, new) for old, new in pairs]
@@ -156,19 +160,19 @@ def rewritten(table: Table, results: Sequence[str]) -> Staged:
     files = data_files(table, [one for _, new in pairs for one in new])
     operation = LanceOperation.Rewrite(groups, [])
     checksums = {
-        name: FileChecksum.from_json(one)
+        name: FileChecksum.from_json(checksum)
         for facts in map(json.loads, results)
-        for name, one in facts["checksums"].items()
+        for name, checksum in facts["checksums"].items()
     }
     fields = field_digest(table)
     return Staged(table.location, operation, fields, touched, 0, files, checksums=checksums)
 
 
 def _runs(table: Table, target_rows: int, due: Callable[[Any], bool]) -> list[list[Any]]:
-    """Neighbours that are small or due anyway.
+    """Return runs of neighboring fragments that are small or due for rewriting.
 
-    Lance's own plan keeps apart what other segments of BTREE indexes cover: a table that was
-    indexed often would stay as it is.
+    Lance's own plan does not mix fragments that different segments of BTREE indexes cover: a table
+    that was indexed often would never be compacted.
     """
     runs: list[list[Any]] = [[]]
     for one in table.dataset.get_fragments():
@@ -180,7 +184,7 @@ def _runs(table: Table, target_rows: int, due: Callable[[Any], bool]) -> list[li
 
 
 def _parts(run: Sequence[Any], target_rows: int) -> list[list[Any]]:
-    """A run in pieces that each become one fragment: large enough, and less than twice that."""
+    """Split a run into groups that each become one fragment of 1 to 2 times `target_rows`."""
     parts: list[list[Any]] = [[]]
     held = 0
     for one in run:
@@ -193,7 +197,7 @@ def _parts(run: Sequence[Any], target_rows: int) -> list[list[Any]]:
 
 
 def held_fragments(table: Table) -> frozenset[int]:
-    """The fragments whose rewriting costs an index: all but BTREE lose a whole segment by it."""
+    """Return fragments whose rewriting costs an index: all kinds but BTREE lose a whole segment."""
     every = (one for one in table.dataset.describe_indices() if one.index_type != "BTree")
     return frozenset(
         number for one in every for part in one.segments for number in part.fragment_ids
@@ -201,12 +205,12 @@ def held_fragments(table: Table) -> frozenset[int]:
 
 
 def fragments_with_dropped(table: Table) -> frozenset[int]:
-    """The fragments whose files hold values of columns that the table does not have any more."""
+    """Return the fragments whose files still hold values of dropped columns."""
     known = {number for one in columns_of(table.dataset.lance_schema) for number in one.ids}
     return frozenset(
-        one.fragment_id
-        for one in table.dataset.get_fragments()
-        if any(number not in known for file in one.metadata.files for number in file.fields)
+        fragment.fragment_id
+        for fragment in table.dataset.get_fragments()
+        if any(number not in known for file in fragment.metadata.files for number in file.fields)
     )
 
 
@@ -221,21 +225,21 @@ def _some(run: list[Any], count: int) -> list[Any]:
 
 
 def _tasks(table: Table, runs: Sequence[Sequence[Any]]) -> list[str]:
-    """A task for each run, in the form of Lance."""
+    """Build a compaction task for each run, in Lance's format."""
     if not runs:
         return []
     from lance.optimize import Compaction
 
     options: Any = {"materialize_deletions_threshold": 0.0, "target_rows_per_fragment": _ONE}
-    # Only for its form, with all options: what it would choose itself does not matter.
+    # Only the format and its options are used; the fragments that Lance would choose are dropped.
     planned: Any = Compaction.plan(table.dataset, options)
     form = json.loads(planned.json())
     del form["tasks"]
-    held = ([one.metadata.to_json() for one in run] for run in runs)
+    held = ([fragment.metadata.to_json() for fragment in run] for run in runs)
     return [json.dumps({**form, "task": {"fragments": one}}) for one in held]
 
 
 def _bare(fragment: Any) -> Any:
-    """The fragment without the versions in which its rows came and changed."""
+    """Return the fragment without the versions that created and last updated its rows."""
     unversioned = {"created_at_version_meta": None, "last_updated_at_version_meta": None}
     return {**fragment.to_json(), **unversioned}

@@ -1,8 +1,8 @@
 """The short form of a deletion file: an Arrow file with one column, as Lance writes it.
 
-Owns every byte of that form. Apart from five lengths and the values the file is always the same,
-so whatever else differs is damage. A reader that trusts a damaged length allocates as much memory
-as it says, and Lance then ends the process: such a file must be refused before Lance sees it.
+Owns every byte of that format. Except for a few lengths and the values the file is always the same,
+so any other difference is damage. Lance trusts the lengths: a damaged one makes it allocate that
+much memory and abort the process. Such a file must be refused before Lance reads it.
 """
 
 import struct
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 Offsets = npt.NDArray[np.int64]
 
-# The file around the values, with zeros in place of the lengths: what Lance 14 writes.
+# The file around the values, with zeros in place of the lengths, as Lance 14 writes it.
 _HEAD = zlib.decompress(
     b85decode(
         b"c-nIe3i1y(WFQ;-2Z9P9Edb_mG4KE}Cj$$Rgo-"
@@ -30,33 +30,33 @@ _TAIL = zlib.decompress(
         b"Xus@Y9EMQlwTg7nF2BE08|`Cqk|Pd>=+c}A8rT$_nr*;"
     )
 )
-# Where the lengths are: of the body, the rows (twice), both buffers and the start of the second.
+# Byte positions of the lengths: body, rows (twice), validity buffer, values start, values buffer.
 _BODY, _ROWS, _NODE, _VALID_LENGTH, _VALUES_START, _VALUES_LENGTH = 224, 264, 280, 312, 320, 328
 _LENGTHS = (_BODY, _ROWS, _NODE, _VALID_LENGTH, _VALUES_START, _VALUES_LENGTH)
-_TAIL_BODY = 160  # the length of the body once more, in the footer
+_TAIL_BODY = 160  # position of the body length in the footer, where it is repeated
 _ALIGNED = 64
-_PREFIX = 8  # bytes before a buffer: its length when it is compressed, else -1
+_PREFIX = 8  # bytes before a buffer: its uncompressed length, or -1 if not compressed
 _PLAIN = -1
 
 
 def read_offsets(body: bytes) -> Offsets:
-    """The offsets in a file, sorted; `ValueError` when any byte that Lance relies on is damaged.
+    """Return the sorted offsets in a file; `ValueError` if a byte that Lance relies on is damaged.
 
     >>> read_offsets(write_offsets([7, 3])).tolist()
     [3, 7]
     """
     head, tail = bytearray(body[: len(_HEAD)]), bytearray(body[-len(_TAIL) :])
     if len(body) < len(_HEAD) + len(_TAIL):
-        raise ValueError("a list of deleted rows is cut short")
+        raise ValueError("a deletion list is truncated")
     lengths = {place: _take_length(head, place) for place in _LENGTHS}
     size, rows = lengths[_BODY], lengths[_ROWS]
     sizes = {size, _take_length(tail, _TAIL_BODY), len(body) - len(_HEAD) - len(_TAIL)}
     if head != _HEAD or tail != _TAIL or len(sizes) != 1 or rows != lengths[_NODE] or rows < 0:
-        raise ValueError("a list of deleted rows is not in the form that Lance writes")
+        raise ValueError("a deletion list is not in the format that Lance writes")
     start, length = lengths[_VALUES_START], lengths[_VALUES_LENGTH]
     whole = (start, size) == (_align(lengths[_VALID_LENGTH]), _align(start + length))
     if not whole or min(lengths.values()) < 0:
-        raise ValueError("the buffers of a list of deleted rows do not fill it")
+        raise ValueError("the buffers of a deletion list do not fill it")
     data = body[len(_HEAD) : len(_HEAD) + size]
     _read_buffer(data[: lengths[_VALID_LENGTH]], (rows + 7) // 8)
     values = _read_buffer(data[start : start + length], 4 * rows)
@@ -64,7 +64,7 @@ def read_offsets(body: bytes) -> Offsets:
 
 
 def write_offsets(offsets: npt.ArrayLike) -> bytes:
-    """The file that lists row offsets, in the form that Lance reads."""
+    """Return the file that lists row offsets, in the format that Lance reads."""
     values = np.asarray(offsets, "<u4").tobytes()
     rows = len(values) // 4
     valid = _plain_buffer(np.packbits(np.ones(rows, np.uint8), bitorder="little").tobytes())
@@ -81,19 +81,19 @@ def write_offsets(offsets: npt.ArrayLike) -> bytes:
 
 
 def _take_length(part: bytearray, place: int) -> int:
-    """A length, of which zeros are left: the rest must be the same in every file."""
+    """Read a length and zero it in place: all other bytes must equal those of every file."""
     (number,) = struct.unpack_from("<q", part, place) if len(part) >= place + 8 else (-1,)
     part[place : place + 8] = bytes(8)
     return int(number)
 
 
 def _read_buffer(buffer: bytes, size: int) -> bytes:
-    """The content of a buffer that must have this size."""
+    """Return the content of a buffer, which must have this size after decompression."""
     if len(buffer) < _PREFIX:
-        raise ValueError("a buffer is cut short")
+        raise ValueError("a buffer is truncated")
     (stated,) = struct.unpack_from("<q", buffer)
     if stated not in (_PLAIN, size):
-        raise ValueError("a buffer claims another size")
+        raise ValueError("a buffer states another size")
     content = buffer[_PREFIX:]
     if stated != _PLAIN:
         content = pa.decompress(content, size, codec="zstd", asbytes=True)

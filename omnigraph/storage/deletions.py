@@ -1,8 +1,8 @@
-"""Which rows of a fragment a version has deleted, from its deletion file alone.
+"""Which rows of a fragment a version has deleted, read from its deletion file alone.
 
-Owns the two forms of that file: a short list as Arrow, many rows as a Roaring bitmap. So nobody has
-to enumerate a fragment of millions of rows to learn which few of them are gone. Also owns that
-Lance never reads a damaged one: it allocates as much memory as the file claims to need, which ends
+Owns both formats of that file: a short list as Arrow, many rows as a Roaring bitmap. This avoids
+enumerating a fragment of millions of rows to find a few deleted ones. Also ensures that Lance never
+reads a damaged deletion file: it allocates as much memory as the file claims to need, which aborts
 the process.
 """
 
@@ -19,20 +19,20 @@ from .store import Store
 if TYPE_CHECKING:
     from .table import Table
 
-_PLAIN, _RUNS = 12346, 12347  # how a Roaring bitmap begins, without and with runs
-_CACHED = 128  # offsets that weigh as much as a commit in memory
-_SPARSE = 4096  # values up to which a container is a list of them
-_NO_OFFSETS = 4  # containers with runs below which no table of offsets follows
+_PLAIN, _RUNS = 12346, 12347  # the first word of a Roaring bitmap, without and with runs
+_CACHED = 128  # offsets that weigh as much in the cache as one commit
+_SPARSE = 4096  # a container with at most this many values is a list of them
+_NO_OFFSETS = 4  # a bitmap with runs has an offset table from this many containers on
 
 
 def deletion_files(table: "Table", fragments: Sequence[Any]) -> tuple[str, ...]:
-    """The root-relative names of the deletion files of fragments."""
+    """Return the root-relative names of the deletion files of fragments."""
     marked = (one for one in fragments if one.deletion_file is not None)
     return tuple(deletion_file(table.location, one) for one in marked)
 
 
 def deletion_file(location: str, metadata: Any) -> str:
-    """The root-relative name of the deletion file of a fragment."""
+    """Return the root-relative name of the deletion file of a fragment."""
     facts = metadata.to_json()["deletion_file"]
     suffix = "arrow" if facts["file_type"] == "array" else "bin"
     name = f"{metadata.id}-{facts['read_version']}-{facts['id']}.{suffix}"
@@ -40,10 +40,10 @@ def deletion_file(location: str, metadata: Any) -> str:
 
 
 def check_deletion_files(store: Store, table: "Table") -> None:
-    """Raise `DamagedError` if a version has a deletion file that Lance must not be given.
+    """Raise `DamagedError` if a version has a deletion file that Lance must not read.
 
-    Each file is read once in the life of a process, on a disk only: an object store verifies what
-    it stores, and a read would cost a request.
+    Each file is read once per process, on a local disk only: an object store verifies what it
+    stores, and a read would cost a request.
     """
     if not store.root.local:
         return
@@ -51,12 +51,12 @@ def check_deletion_files(store: Store, table: "Table") -> None:
         for name in deletion_files(table, [fragment.metadata]):
             if store.memory.get(f"checked {name}") is None:
                 if deleted_offsets(store, table, fragment) is None:
-                    raise DamagedError(f"{name}, a list of deleted rows, is missing or damaged")
+                    raise DamagedError(f"deletion file {name} is missing or damaged")
                 store.memory.put(f"checked {name}", True)
 
 
 def known_offsets(store: Store, location: str, fragment: Any) -> Offsets | None:
-    """The offsets of deleted rows, read once in the life of a process; None as below."""
+    """Return the offsets of deleted rows, read once per process; None as in `deleted_offsets`."""
     facts = fragment.metadata
     name = deletion_file(location, facts) if facts.deletion_file is not None else ""
     cached: Offsets | None = store.memory.get(name)
@@ -69,12 +69,12 @@ def known_offsets(store: Store, location: str, fragment: Any) -> Offsets | None:
 
 
 def remember_offsets(store: Store, name: str, offsets: Offsets) -> None:
-    """Remember the content of a deletion file, which never changes."""
+    """Cache the content of a deletion file, which never changes."""
     store.memory.put(name, offsets, weight=1 + len(offsets) // _CACHED)
 
 
 def deleted_offsets(store: Store, table: "Table", fragment: Any) -> Offsets | None:
-    """The offsets of deleted rows, sorted; None when the file is missing, damaged or unknown."""
+    """Return the sorted offsets of deleted rows; None if the file is missing or damaged."""
     return _read_offsets(store, table.location, fragment)
 
 
@@ -94,7 +94,7 @@ def _read_offsets(store: Store, location: str, fragment: Any) -> Offsets | None:
 
 
 def _is_plausible(offsets: Offsets, fragment: Any) -> bool:
-    """Whether offsets are as many as the version says, each once, and inside of the fragment."""
+    """Return whether the offsets match the stated count, are unique and inside the fragment."""
     if len(offsets) != fragment.num_deletions:
         return False
     return not len(offsets) or bool(
@@ -103,7 +103,7 @@ def _is_plausible(offsets: Offsets, fragment: Any) -> bool:
 
 
 def read_bitmap(body: bytes) -> Offsets:
-    """The numbers in a Roaring bitmap of the portable format.
+    """Return the numbers in a Roaring bitmap (portable format).
 
     >>> read_bitmap(bytes.fromhex("3a300000010000000000000010000000" + "0700")).tolist()
     [7]
@@ -134,7 +134,7 @@ def read_bitmap(body: bytes) -> Offsets:
 
 
 def _container(body: bytes, at: int, count: int, run: bool) -> tuple[Offsets, int]:
-    """The values of one container, and where the next one begins."""
+    """Return the values of one container, and the position of the next one."""
     if run:
         number = int(np.frombuffer(body, "<u2", 1, at)[0])
         pairs = np.frombuffer(body, "<u2", 2 * number, at + 2).astype(np.int64).reshape(number, 2)

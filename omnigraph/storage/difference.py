@@ -1,8 +1,8 @@
 """What differs between two versions of one table, reading only where they differ.
 
-Owns the comparison of fragment lists. Files are never changed in place, so a fragment that has the
-same files in both versions has the same rows. Rows that compaction or folding only moved keep their
-row ids and values and do not count as changed.
+Owns the comparison of fragment lists. Files are never modified in place, so a fragment with the
+same files in both versions has the same rows. Rows that compaction only moved keep their row ids
+and values and do not count as changed.
 """
 
 from collections.abc import Sequence
@@ -28,12 +28,12 @@ from .table import Table
 _Ids = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
 _PIECE = 8_192  # rows of both versions that are compared together
-_DENSE = 6  # when more than one row in this many is wanted, a scan is quicker than a take
+_DENSE = 6  # when more than one row in this many is needed, a scan is faster than a take
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A fragment whose data files are in both versions, with other deletions."""
+    """A fragment whose data files are in both versions, with different deletions."""
 
     old: Any
     new: Any
@@ -41,7 +41,11 @@ class _Pair:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The fragments in which two versions of a table differ."""
+    """The fragments in which two versions of a table differ.
+
+    `removed` and `added` are fragments of one version only; `redeleted` are pairs with the same
+    data files and different deletions.
+    """
 
     old: Table
     new: Table
@@ -51,14 +55,14 @@ class Difference:
 
     @property
     def empty(self) -> bool:
-        """Whether both versions have the same files, and the same rows deleted from them."""
+        """Whether both versions have the same files, with the same rows deleted from them."""
         return not (self.gone or self.come or self.marked)
 
     @property
     def rows(self) -> int:
-        """How many rows have to be read at most, beside the row ids of marked fragments."""
+        """The largest number of rows to read, besides the row ids of redeleted fragments."""
         whole = sum(one.physical_rows for one in (*self.gone, *self.come))
-        marks = sum(_deleted(one.old) + _deleted(one.new) for one in self.marked)
+        marks = sum(_deleted(pair.old) + _deleted(pair.new) for pair in self.marked)
         return int(whole + marks)
 
 
@@ -80,7 +84,7 @@ def compare(old: Table, new: Table) -> Difference:
 
 
 def changed_rows(old: Table, new: Table, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
-    """The rows (with `_rowid`) that only one version has: (as they were, as they are).
+    """Return the rows (with `_rowid`) that only one version has: (old rows, new rows).
 
     A row whose value in one of the columns changed is in both.
     """
@@ -88,7 +92,7 @@ def changed_rows(old: Table, new: Table, columns: Sequence[str]) -> tuple[pa.Tab
 
 
 def read_changes(found: Difference, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
-    """The rows behind a comparison; see `changed_rows`."""
+    """Return the rows behind a comparison; see `changed_rows`."""
     try:
         lost, won = [], []
         for pair in found.marked:
@@ -105,18 +109,18 @@ def read_changes(found: Difference, columns: Sequence[str]) -> tuple[pa.Table, p
 def differing_rows(
     store: Store, found: Difference, *, alike: bool = True
 ) -> tuple[pa.Table, pa.Table]:
-    """Whole rows in which the versions may differ: (as they were, as they are), blobs as bytes.
+    """Return whole rows that may differ between the versions: (old, new), blobs as bytes.
 
-    Of fragments that only lost rows no other row is looked at. Rows that both versions have in
-    other files are compared first, a piece at a time, when they are many and the columns `alike`:
-    wide rows that were merely moved never fill the memory.
+    In fragments that only lost rows, no other row is read. With `same_columns`, rows that moved to
+    other files are compared first, chunk by chunk, if there are many: wide rows that merely moved
+    never fill the memory.
     """
     with reported("none"):
         first, second = _ids_of(found.old, found.gone), _ids_of(found.new, found.come)
         if alike and len(np.intersect1d(first, second, assume_unique=True)) > _PIECE:
             moved = _moved(found)
             first, second = (
-                np.setdiff1d(one, moved, assume_unique=True) for one in (first, second)
+                np.setdiff1d(row_ids, moved, assume_unique=True) for row_ids in (first, second)
             )
         lost, won = (
             [_rows_in(found.old, found.gone, first)],
@@ -130,12 +134,12 @@ def differing_rows(
 
 
 def _moved(found: Difference) -> _Ids:
-    """Row ids of rows that are the same in other files.
+    """Return the row ids of rows that moved to other files and are otherwise unchanged.
 
-    The old rows are scanned, the new ones taken by their place: maintenance keeps the order of
-    rows, so neighbours are read together.
+    The old rows are scanned, the new ones taken by position: maintenance keeps the order of rows,
+    so neighbors are read together.
     """
-    held = [_row_ids(found.new, one) for one in found.come]
+    held = [_row_ids(found.new, fragment) for fragment in found.come]
     ids, sizes = np.concatenate(held), [len(one) for one in held]
     order, starts = np.argsort(ids), np.cumsum([0, *sizes])
     same = []
@@ -151,7 +155,7 @@ def _moved(found: Difference) -> _Ids:
 
 
 def _taken(found: Difference, places: Places, starts: Places, ids: _Ids) -> pa.Table:
-    """Rows of the new fragments by where they stand in all of them, in the order asked for."""
+    """Return rows of the added fragments by their position across all of them, in that order."""
     table = found.new
     if any(is_blob(one) for one in table.schema):
         return take_bytes(table, pa.array(ids))
@@ -183,7 +187,7 @@ def _scanned(table: Table, fragments: Sequence[Any]) -> Any:
 
 
 def _marked(store: Store, found: Difference, pair: _Pair) -> tuple[pa.Table, pa.Table]:
-    """The rows of a fragment that only one version has deleted."""
+    """Return the rows of a fragment that only one of the versions has deleted."""
     old = deleted_offsets(store, found.old, pair.old)
     new = deleted_offsets(store, found.new, pair.new)
     if old is None or new is None:
@@ -197,9 +201,9 @@ def _marked(store: Store, found: Difference, pair: _Pair) -> tuple[pa.Table, pa.
 def lone_rows(
     store: Store, old: tuple[Table, int], new: tuple[Table, int]
 ) -> tuple[pa.Table, pa.Table]:
-    """`id` and `_rowid` of rows that only one of two forms of a fragment has.
+    """Return `id` and `_rowid` of rows that only one of two forms of a fragment has.
 
-    A form is a version, and the number of the fragment there; other rows are not looked at.
+    A form is a table version and the id of the fragment there. Other rows are not read.
     """
     pairs = [(table, table.dataset.get_fragment(number)) for table, number in (old, new)]
     with reported("none"):
@@ -216,7 +220,7 @@ def lone_rows(
 
 
 def _named(fragment: Any, wanted: Offsets, deleted: Offsets) -> pa.Table:
-    """Ids and row ids of rows by offset."""
+    """Return ids and row ids of rows by offset."""
     places = (wanted - np.searchsorted(deleted, wanted)).tolist()
     ids = pa.table(fragment.take(places, columns=["id"])) if places else _NO_IDS
     rows = row_ids_at(fragment, wanted.tolist()) if places else []
@@ -227,7 +231,7 @@ _NO_IDS = pa.table({"id": pa.array([], pa.string())})
 
 
 def _at_offsets(table: Table, fragment: Any, wanted: Offsets, deleted: Offsets) -> pa.Table:
-    """Rows of a fragment by offset; Lance counts only the rows that are there."""
+    """Return rows of a fragment by offset; Lance's positions count only rows not deleted."""
     if not len(wanted) or any(is_blob(one) for one in table.schema):
         ids = row_ids_at(fragment, wanted.tolist()) if len(wanted) else []
         return take_bytes(table, pa.array(ids, pa.uint64()))
@@ -236,11 +240,11 @@ def _at_offsets(table: Table, fragment: Any, wanted: Offsets, deleted: Offsets) 
 
 
 def _rows_in(table: Table, fragments: Sequence[Any], wanted: _Ids) -> pa.Table:
-    """Rows of some fragments by row id; the fragments are scanned unless few rows are wanted."""
+    """Return rows of some fragments by row id; scans them unless only few rows are needed."""
     names = table.schema.names
     if not len(wanted):
         return take_bytes(table, pa.array(wanted))
-    if len(wanted) * _DENSE < sum(one.physical_rows for one in fragments):
+    if len(wanted) * _DENSE < sum(fragment.physical_rows for fragment in fragments):
         return take_bytes(table, pa.array(wanted))
     keep = pa.array(wanted)
     kept = [
@@ -252,12 +256,12 @@ def _rows_in(table: Table, fragments: Sequence[Any], wanted: _Ids) -> pa.Table:
 
 def _together(parts: Sequence[pa.Table]) -> pa.Table:
     shape = parts[0].schema.remove_metadata()
-    bare = pa.schema([pa.field(one.name, one.type) for one in shape])
+    bare = pa.schema([pa.field(column.name, column.type) for column in shape])
     return pa.concat_tables([one.cast(bare) for one in parts])
 
 
 def same_at(old: Table, ours: _Ids, new: Table, theirs: _Ids) -> npt.NDArray[np.bool_]:
-    """Whether rows by row id are the same in two tables of the same columns, pair by pair."""
+    """Return whether rows are equal in two tables with the same columns, pair by pair."""
     same = np.ones(len(ours), np.bool_)
     for at in range(0, len(ours), _PIECE):
         here = slice(at, at + _PIECE)
@@ -267,7 +271,7 @@ def same_at(old: Table, ours: _Ids, new: Table, theirs: _Ids) -> npt.NDArray[np.
 
 
 def rows_at(table: Table, row_ids: _Ids) -> pa.Table:
-    """Whole rows by row id, in any order, blobs as bytes; a scan when most rows are asked for."""
+    """Return whole rows by row id, in any order, blobs as bytes; scans if most are needed."""
     if len(row_ids) * _DENSE < table.dataset.count_rows():
         return take_bytes(table, pa.array(row_ids))
     names, wanted = table.schema.names, pa.array(row_ids)
@@ -280,9 +284,9 @@ def rows_at(table: Table, row_ids: _Ids) -> pa.Table:
 
 
 def _fragments(table: Table) -> dict[tuple[str, str], Any]:
-    """Fragments by what they hold: data files and row ids, and what is deleted from them.
+    """Return fragments by content: (data files and row ids, deletions).
 
-    Of the metadata as it is: its JSON would take ten times as long, for every fragment there is.
+    Reads the metadata objects directly: their JSON takes ten times as long for each fragment.
     """
     found = {}
     for one in table.dataset.get_fragments():
@@ -321,7 +325,7 @@ def _ids_of(table: Table, fragments: Sequence[Any]) -> _Ids:
 
 
 def _only(table: Table, fragment: Any, own: _Ids, other: _Ids, columns: Sequence[str]) -> pa.Table:
-    """The rows of a fragment whose row ids are not among the others."""
+    """Return the rows of a fragment whose row ids are not among the other ones."""
     places = np.flatnonzero(~np.isin(own, other))
     if len(places) == 0:
         return _read(table, [], columns)
@@ -330,7 +334,7 @@ def _only(table: Table, fragment: Any, own: _Ids, other: _Ids, columns: Sequence
 
 
 def _without_moves(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Both without the rows that are the same in both: same row id, same values."""
+    """Drop from both the rows with the same row id and the same values."""
     first, second = before[ROW_ID].to_numpy(), after[ROW_ID].to_numpy()
     _, mine, theirs = np.intersect1d(first, second, assume_unique=True, return_indices=True)
     if len(mine) == 0:

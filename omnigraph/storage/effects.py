@@ -1,7 +1,7 @@
-"""The door that every durable effect of the product passes through.
+"""The gateway through which every durable effect of the package passes.
 
-Owns their order, their count, and, in tests, their failure: before the k-th effect, after it, or
-the end of the process right behind it. Nothing may write to a root by another way.
+Owns the order and count of effects and, in tests, their failure: before the k-th effect, after it,
+or by ending the process right after it. Nothing may write to a root in any other way.
 """
 
 import os
@@ -20,15 +20,15 @@ Kind = Literal[
     "stage",  # data files that no version names yet
     "mark",  # a deletion file that no version names yet
     "detach",  # a detached table version
-    "state",  # the fragment of a new manifest state
+    "state",  # the data file of a new manifest version
     "publish",  # the compare-and-swap that makes it visible
     "object",  # a control object created
-    "renew",  # a lease written again
+    "renew",  # a lease written or renewed
     "remove",  # a control object or file removed
     "index",  # index files that no version names yet
 ]
 _KEPT = 10_000
-_TARGETS = 4_096  # of which effects are counted apart; a process may meet more
+_TARGETS = 4_096  # targets counted separately; a long-lived process may touch more
 ELSEWHERE = "…"
 _DATASETS = frozenset({"nodes", "edges", "__branches"})
 How = Literal["before", "after", "exit"]
@@ -36,7 +36,7 @@ How = Literal["before", "after", "exit"]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One durable effect: what was done, to which root-relative name."""
+    """One durable effect: what was done, and to which root-relative name."""
 
     kind: Kind
     target: str
@@ -44,7 +44,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Fail at the k-th effect (from 1): raise before it, raise after it, or end the process."""
+    """Fail at the k-th effect (from 1): raise before it, raise after it, or exit the process."""
 
     at: int
     how: How
@@ -52,7 +52,7 @@ class Fault:
 
 
 def place_of(target: str) -> str:
-    """The table or manifest that a name belongs to; of a control object the directory.
+    """Return the table or manifest that a name belongs to; for a control object, its directory.
 
     >>> place_of("nodes/40d7-01J0/_versions/1.manifest"), place_of("__branches/01J0")
     ('nodes/40d7-01J0', '__branches/01J0')
@@ -64,20 +64,20 @@ def place_of(target: str) -> str:
 
 
 class Effects:
-    """Runs effects one by one, remembers them, and fails where it was told to.
+    """Runs effects, records them, and fails where a `Fault` says so.
 
     >>> effects = Effects()
     >>> effects.run("object", "_refs/x", lambda: 7)
     7
-    >>> effects.done
-    [Effect(kind='object', target='_refs/x')]
+    >>> [(effect.kind, effect.target) for effect in effects.done]
+    [('object', '_refs/x')]
     >>> effects.by_target()
     Counter({('object', '_refs'): 1})
     """
 
     def __init__(self, fault: Fault | None = None, *, read_only: bool = False) -> None:
         self.read_only = read_only
-        self.done: list[Effect] = []  # the newest ones: a process may write for weeks
+        self.done: list[Effect] = []  # only the most recent: a process may write for weeks
         self._counted: Counter[str] = Counter()
         self._by_target: Counter[tuple[str, str]] = Counter()
         self._places: set[str] = set()
@@ -87,7 +87,7 @@ class Effects:
         self._begun = 0
 
     def run(self, kind: Kind, target: str, action: Callable[[], Result]) -> Result:
-        """Do one effect. What it raises passes through; only what succeeded is counted."""
+        """Run one effect. Its exceptions pass through; only successful effects are counted."""
         if self.read_only:
             raise ReadOnlyError(f"{target} was not written: the graph was opened for reading")
         fault = self._next()
@@ -112,7 +112,7 @@ class Effects:
                 seen.append(one)
 
     def _counted_as(self, target: str) -> str:
-        """The place of a target, or the one that stands for all when there are too many."""
+        """Return the group of a target, or `OTHER_TARGETS` when there are too many groups."""
         name = place_of(target)
         if name not in self._places and len(self._places) >= _TARGETS:
             return ELSEWHERE
@@ -121,25 +121,25 @@ class Effects:
 
     @property
     def publishes(self) -> int:
-        """How many swaps were done: whether this grew tells what a failed call may have done."""
+        """How many swaps were done; tells a caller whether a failed call may have written."""
         return self._counted["publish"]
 
     def counts(self) -> Counter[str]:
-        """How many effects of each kind were done."""
+        """Return how many effects of each kind were done."""
         with self._lock:
             return self._counted.copy()
 
     def by_target(self) -> Counter[tuple[str, str]]:
-        """How many effects of each kind were done to each table, manifest or kind of object.
+        """Return how many effects of each kind were done to each table, manifest or directory.
 
-        What came after the first few thousand places is counted together, as `…`.
+        Targets beyond the first few thousand are counted together, as `…`.
         """
         with self._lock:
             return self._by_target.copy()
 
     @contextmanager
     def recorded(self) -> Iterator[list[Effect]]:
-        """The effects done inside the block, filled in as they happen."""
+        """Yield a list that receives the effects done inside the block as they happen."""
         seen: list[Effect] = []
         with self._lock:
             self._watchers.append(seen)
@@ -151,7 +151,7 @@ class Effects:
 
     @contextmanager
     def failing(self, fault: Fault) -> Iterator[None]:
-        """Count from here, and fail as `fault` says; the rest of the block runs as usual."""
+        """Count effects from here and fail as `fault` says; later effects run normally."""
         with self._lock:
             self._fault, self._begun = fault, 0
         try:

@@ -1,7 +1,7 @@
-"""When two stored values are the same: by their bytes, column by column, never by a rendering.
+"""Equality of stored values: byte for byte, column by column, never by a textual form.
 
-Null is the same as null only; NaN is the same as the same NaN, and the two zeros differ. Lists and
-vectors are the same when their elements are. No Python runs per row.
+Null equals only null; NaN equals the same NaN, and the two zeros differ. Lists and vectors are
+equal when their elements are. No Python code runs per row.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ _BITS = {"halffloat": pa.int16(), "float": pa.int32(), "double": pa.int64()}
 
 
 def same_rows(one: pa.Table, other: pa.Table) -> Mask:
-    """Where the rows of two aligned tables are the same in every column of the first.
+    """Return where the rows of two aligned tables are equal in every column of the first.
 
     >>> same_rows(pa.table({"x": [0.0, None]}), pa.table({"x": [-0.0, None]})).tolist()
     [False, True]
@@ -27,7 +27,7 @@ def same_rows(one: pa.Table, other: pa.Table) -> Mask:
 
 
 def same_values(one: pa.Array | pa.ChunkedArray, other: pa.Array | pa.ChunkedArray) -> Mask:
-    """Where two columns of one length have the same value."""
+    """Return where two columns of equal length have equal values."""
     return _same(_flat(one), _flat(other))
 
 
@@ -58,7 +58,7 @@ def _scalars(one: pa.Array, other: pa.Array) -> Mask:
 
 
 def _vectors(one: pa.Array, other: pa.Array) -> Mask:
-    """Elements compared in one piece; those behind a null do not matter."""
+    """Compare all elements at once; the elements behind a null do not matter."""
     size = one.type.list_size
     if size == 0:
         return np.ones(len(one), np.bool_)
@@ -73,7 +73,7 @@ def _vectors(one: pa.Array, other: pa.Array) -> Mask:
 
 
 def _lists(one: pa.Array, other: pa.Array) -> Mask:
-    """Equal lengths first; then the elements of those rows in one piece."""
+    """Compare lengths first; then the elements of rows with equal lengths at once."""
     lengths = [pc.fill_null(pc.list_value_length(each), -1).to_numpy() for each in (one, other)]
     alike: Mask = lengths[0] == lengths[1]
     rows = np.flatnonzero(alike & (lengths[0] > 0))

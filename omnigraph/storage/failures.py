@@ -1,7 +1,7 @@
-"""Says what proof there is about a failed storage call, as a `StorageError`.
+"""Turn a failed storage call into a `StorageError` that states what is proved about it.
 
-Decides by the type of the exception and by `errno`, never by its text: texts change, and they hold
-places and keys. What proves nothing is `unknown`.
+Decides by exception type and `errno`, never by the text: texts change, and they contain paths and
+keys. What proves nothing is classified as `unknown`.
 """
 
 import errno
@@ -15,7 +15,7 @@ Kinds = Mapping[type[BaseException], StorageKind]
 
 
 class AbsentError(StorageError, FileNotFoundError):
-    """A table or a version that is proved not to be there.
+    """A table or version that is proved not to exist.
 
     >>> isinstance(AbsentError("no table"), FileNotFoundError), AbsentError("no table").kind
     (True, 'not_found')
@@ -24,11 +24,11 @@ class AbsentError(StorageError, FileNotFoundError):
     code = "StorageError"
     kind = "not_found"
     effect = "none"
-    hint = "look whether the place is spelled right, or whether cleanup took it"
+    hint = "check the spelling of the location, and whether cleanup removed it"
 
 
 class DamagedError(StorageError, OSError):
-    """Files of a table that are missing, or that are not what was written.
+    """Files of a table that are missing or differ from what was written.
 
     >>> isinstance(DamagedError("a file is missing"), OSError), DamagedError("a file").effect
     (True, 'none')
@@ -37,7 +37,7 @@ class DamagedError(StorageError, OSError):
     code = "StorageError"
     kind = "permanent"
     effect = "none"
-    hint = "`omnigraph check` names the files; restore them from a copy"
+    hint = "run `omnigraph check` to list the files, then restore them from a copy"
 
 
 _KINDS: Kinds = {
@@ -70,7 +70,7 @@ _LONGEST = 300
 def storage_failure(
     error: BaseException, *, effect: Effect = "unknown", kinds: Kinds | None = None
 ) -> StorageError:
-    """The typed failure for an exception of Lance, of the system, or of the types in `kinds`.
+    """Return the typed error for an exception of Lance, the system, or the types in `extra_kinds`.
 
     `effect` is what the failed call may have done: `none` for a read.
 
@@ -89,7 +89,7 @@ def storage_failure(
 
 @contextmanager
 def reported(effect: Effect, kinds: Kinds | None = None) -> Iterator[None]:
-    """Raise what fails in the block as a typed failure.
+    """Raise failures in the block as typed errors.
 
     >>> with reported("none"):
     ...     raise TimeoutError
@@ -102,31 +102,31 @@ def reported(effect: Effect, kinds: Kinds | None = None) -> Iterator[None]:
         with unpanicked(effect):
             yield
     except caught as error:
-        # An object store's exception holds a dump of the request, which no log should have.
+        # Drop an object store's exception: it contains a dump of the request, unfit for any log.
         cause = error if isinstance(error, OSError) and error.errno is not None else None
         raise storage_failure(error, effect=effect, kinds=kinds) from cause
 
 
 @contextmanager
 def unpanicked(effect: Effect = "none") -> Iterator[None]:
-    """Raise a panic of Lance in the block as `DamagedError`; all else passes.
+    """Raise a panic of Lance in the block as `DamagedError`; other exceptions pass through.
 
-    Lance panics on some damaged files. That is no `Exception`, so that nobody would catch it.
+    Lance panics on some damaged files. A panic is not an `Exception`, so callers would miss it.
     """
     try:
         yield
     except BaseException as error:
-        if type(error).__name__ != "PanicException":  # Rust's; it can be imported from nowhere
+        if type(error).__name__ != "PanicException":  # defined in Rust; it cannot be imported
             raise
-        reason = f"what is stored cannot be understood: {failure_reason(error)}"
+        reason = f"stored data cannot be decoded: {failure_reason(error)}"
         raise DamagedError(reason, effect=effect) from error
 
 
 @contextmanager
 def undecided() -> Iterator[None]:
-    """Raise what fails in the block as a failure whose effect is not known, a failed read too.
+    """Raise failures in the block, even failed reads, as errors whose effect is unknown.
 
-    For looks that were to tell whether something happened.
+    For reads that were meant to decide whether an earlier write happened.
 
     >>> with undecided():
     ...     raise StorageError("no answer", effect="none", hint="ask again")
@@ -154,14 +154,14 @@ def _kind(error: BaseException, kinds: Kinds) -> StorageKind:
 
 
 def _lost_swap(error: BaseException) -> bool:
-    # Lance takes long to import, and what nobody imported cannot have been raised.
+    # Importing Lance is slow, and an exception of a module not imported cannot have been raised.
     lance = sys.modules.get("lance.commit")
     return lance is not None and isinstance(error, lance.CommitConflictError)
 
 
 def failure_reason(error: BaseException) -> str:
-    """What an exception says, on one line, without secrets."""
-    # Behind the first line stand dumps of requests; a store's answer (XML) may repeat a key id.
+    """Return what an exception says, on one line, without secrets."""
+    # After the first line come dumps of requests; a store's reply (XML) may repeat a key id.
     line = str(error).partition("\n")[0].partition("<")[0].strip(" :")
     text = redact_text(line) or type(error).__name__
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -1,7 +1,7 @@
-"""The columns of a table as Lance numbers them: kept, renamed, loosened, made, with ids of ours.
+"""The columns of a table as Lance records them, with field ids that this package assigns.
 
-Lance gives out field ids by itself, and gives an id out again once no file has it any more. Here a
-schema is put together from the records of its fields, so that a number means one column for ever.
+Lance assigns field ids itself, and reuses an id once no file has it any more. Here a schema is
+built from the protobuf records of its fields, so that a field id means one column for ever.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,50 +11,50 @@ from typing import Any
 import pyarrow as pa
 from lance.schema import LanceSchema
 
-_NAME, _ID, _PARENT, _NULLABLE = 2, 3, 4, 6  # numbers of the members of a field's record
-_ROOT = (1 << 64) - 1  # the parent of a column
+_NAME, _ID, _PARENT, _NULLABLE = 2, 3, 4, 6  # member numbers in the record of a field
+_ROOT = (1 << 64) - 1  # the parent id of a top-level column
 _VARINT, _BYTES = 0, 2
 Member = tuple[int, int, int | bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column with all that lies inside it: the record of each field, the column's own first."""
+    """A column with all nested fields: the record of each, the column's own first."""
 
     parts: tuple[tuple[Member, ...], ...]
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The column name."""
         found = _get(self.parts[0], _NAME)
         return found.decode() if isinstance(found, bytes) else ""
 
     @property
     def ids(self) -> list[int]:
-        """Its field id, and those of the fields inside."""
+        """The field id of the column, and those of its nested fields."""
         return [_number(one, _ID) for one in self.parts]
 
     @property
     def nullable(self) -> bool:
-        """Whether it may be null."""
+        """Whether the column may be null."""
         return bool(_number(self.parts[0], _NULLABLE))
 
     def renamed(self, name: str) -> "Column":
-        """The same column under another name."""
+        """Return the same column under another name."""
         return Column((_put(self.parts[0], _NAME, name.encode()), *self.parts[1:]))
 
     def loosened(self) -> "Column":
-        """The same column, that may be null."""
+        """Return the same column, nullable."""
         return Column((_put(self.parts[0], _NULLABLE, 1), *self.parts[1:]))
 
     def numbered(self, first: int) -> "Column":
-        """The same column with field ids from `first` on."""
+        """Return the same column with field ids from `first_id` on."""
         new = {old: first + at for at, old in enumerate(self.ids)}
         return Column(tuple(_placed(one, new) for one in self.parts))
 
 
 def columns_of(schema: Any) -> list[Column]:
-    """The columns of a schema of Lance."""
+    """Return the columns of a Lance schema."""
     found: list[list[tuple[Member, ...]]] = []
     for record in schema.__reduce__()[1][1:]:
         part = tuple(_members(record))
@@ -65,17 +65,17 @@ def columns_of(schema: Any) -> list[Column]:
 
 
 def new_column(field: pa.Field, first: int) -> Column:
-    """A column that no table has yet; in storage it may be null, whatever the rules say.
+    """Build a column that no table has yet; it is stored as nullable, whatever the schema says.
 
-    So it is with every column that is required since a later schema: deleted rows stay in their
-    files, with their nulls, and Lance refuses to read a null in a column that has none.
+    The same holds for every column that a later schema makes required: deleted rows stay in their
+    files with their nulls, and Lance refuses to read a null in a column declared non-null.
     """
     made = columns_of(LanceSchema.from_pyarrow(pa.schema([field])))[0]
     return made.loosened().numbered(first)
 
 
 def schema_of(like: Any, columns: Iterable[Column]) -> Any:
-    """A schema of Lance with these columns, and everything else as in another."""
+    """Build a Lance schema with these columns, and everything else as in `base_schema`."""
     make, (metadata, *_) = like.__reduce__()
     records = [_record(part) for one in columns for part in one.parts]
     return make(metadata, *records)
@@ -92,7 +92,7 @@ def _get(part: tuple[Member, ...], number: int) -> int | bytes | None:
 
 def _number(part: tuple[Member, ...], number: int) -> int:
     found = _get(part, number)
-    return found if isinstance(found, int) else 0  # what is left out is zero
+    return found if isinstance(found, int) else 0  # protobuf omits members that are zero
 
 
 def _put(part: tuple[Member, ...], number: int, value: int | bytes) -> tuple[Member, ...]:
@@ -102,7 +102,7 @@ def _put(part: tuple[Member, ...], number: int, value: int | bytes) -> tuple[Mem
 
 
 def _members(record: bytes) -> Iterator[Member]:
-    """The members of a record in the wire form of protocol buffers."""
+    """Yield the members of a record in protobuf wire format."""
     at = 0
     while at < len(record):
         tag, at = _varint(record, at)
@@ -113,7 +113,7 @@ def _members(record: bytes) -> Iterator[Member]:
             yield tag >> 3, _BYTES, record[at : at + number]
             at += number
         else:
-            raise ValueError(f"a field record of Lance has a member of form {tag & 7}")
+            raise ValueError(f"a Lance field record has a member of wire type {tag & 7}")
 
 
 def _record(part: tuple[Member, ...]) -> bytes:

@@ -1,7 +1,7 @@
-"""Rows by the values of their columns, a whole batch of values at a time.
+"""Find rows by the values of their columns, a whole batch of values at a time.
 
-Owns the choice between asking Lance and scanning: a long list of values is slower to ask for than
-the columns are to read. Blobs come as bytes, row ids and addresses when they are asked for.
+Owns the choice between an index lookup and a scan: for a long list of values, reading the columns
+is faster than looking up each value. Returns blobs as bytes, row ids and addresses on request.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,9 +21,9 @@ from .scan import ROW_ADDRESS, ROW_ID
 from .substrait import constants
 from .table import Table
 
-_ASKED = 256  # values that are always asked for
-_PIECE = 1 << 20  # rows that are tested together
-_SHARE = 50  # rows that can be scanned in the time one more value takes to be asked for
+_ASKED = 256  # up to this many values are always looked up
+_PIECE = 1 << 20  # rows that are filtered together
+_SHARE = 50  # rows that can be scanned in the time that looking up one more value takes
 
 
 def find(
@@ -33,9 +33,9 @@ def find(
     *,
     places: bool = False,
 ) -> pa.Table:
-    """Rows whose every named column has one of its values; `places` adds `_rowid` and `_rowaddr`.
+    """Return rows whose every named column has one of its values.
 
-    A null is never found.
+    `with_row_ids` adds `_rowid` and `_rowaddr`. Nulls never match.
     """
     where = {name: _typed(table, name, values) for name, values in where.items()}
     fewest = min(len(values) for values in where.values())
@@ -52,12 +52,12 @@ def read(
     *,
     places: bool = False,
 ) -> pa.Table:
-    """All rows, or those that pass a filter, with blobs as bytes."""
+    """Return all rows, or those that pass a filter, with blobs as bytes."""
     return ask(table, where, lambda use: _scanner(table, columns, where, places, use).to_table())
 
 
 def read_indexed(table: Table, columns: Sequence[str], where: pc.Expression) -> pa.Table:
-    """The rows that pass a filter, with their row ids; an index that cannot be read is an error."""
+    """Return the rows that pass a filter, with row ids; raises if an index cannot be read."""
     try:
         with unpanicked():
             found: pa.Table = _scanner(table, columns, where, True, True).to_table()
@@ -67,7 +67,7 @@ def read_indexed(table: Table, columns: Sequence[str], where: pc.Expression) -> 
 
 
 def read_unindexed(table: Table, columns: Sequence[str], *, places: bool = False) -> pa.Table:
-    """All rows, without asking any index: what an index is compared with."""
+    """Return all rows without using any index, to compare an index with."""
     with reported("none"):
         found: pa.Table = table.dataset.scanner(
             columns=list(columns),
@@ -85,18 +85,18 @@ def batches(
     *,
     places: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The same, batch by batch."""
+    """Yield the rows of `read_rows` batch by batch."""
     return ask_batches(
         table, where, lambda use: _scanner(table, columns, where, places, use).to_batches()
     )
 
 
 def take_bytes(table: Table, row_ids: pa.Array, columns: Sequence[str] | None = None) -> pa.Table:
-    """All columns, or some, of rows by row id, in that order, with blobs as bytes."""
+    """Return all or some columns of rows by row id, in that order, with blobs as bytes."""
     names = list(columns) if columns is not None else table.schema.names
     blobs = [name for name in names if is_blob(table.schema.field(name))]
     plain = [name for name in names if name not in blobs]
-    if not len(row_ids):  # else Lance would lay out all row ids of the version first
+    if not len(row_ids):  # else Lance would first build the row ids of the whole version
         return row_schema(table.schema).empty_table().select(names)
     with reported("none"):
         found = table.dataset._take_rows(row_ids, columns=[*plain, ROW_ID])
@@ -115,7 +115,7 @@ def _blobs(table: Table, name: str, row_ids: pa.Array) -> pa.Array:
 
 
 def plain_values(values: pa.Array | Sequence[Any]) -> list[Any]:
-    """Values as JSON can hold them; `find` takes them back."""
+    """Return values as JSON can hold them; `find` accepts them."""
     if not isinstance(values, pa.Array):
         return list(values)
     counted = {"date32[day]": pa.int32(), "timestamp[ms, tz=UTC]": pa.int64()}
@@ -124,7 +124,7 @@ def plain_values(values: pa.Array | Sequence[Any]) -> list[Any]:
 
 
 def digest(rows: pa.Table | str) -> str:
-    """What tells two answers apart, whatever the order of their rows."""
+    """Return a digest of rows that does not depend on their order."""
     if isinstance(rows, str):
         return rows
     plain = [one.name for one in rows.schema if not pa.types.is_nested(one.type)]
@@ -157,7 +157,7 @@ def _scanner(
 def _sieve(
     table: Table, where: Mapping[str, pa.Array], columns: Sequence[str], places: bool
 ) -> pa.Table:
-    """Scan, and keep what matches: memory holds a large piece and the rows that are found."""
+    """Scan and filter; memory holds one chunk and the rows found so far."""
     wanted = list(dict.fromkeys([*columns, *where]))
     kept, piece, held = [read(table, wanted, pc.scalar(False), places=places)], [], 0
     for one in batches(table, wanted, places=places):
@@ -172,7 +172,7 @@ def _sieve(
 
 
 def _matching(piece: list[pa.RecordBatch], where: Mapping[str, pa.Array]) -> pa.Table:
-    """The rows of a piece that match; each test makes a table of its values first, hence pieces."""
+    """Return matching rows of a chunk; each filter builds a hash table of values, hence chunks."""
     rows = pa.Table.from_batches(piece)
     for name, values in where.items():
         rows = rows.filter(pc.is_in(rows[name], value_set=values, skip_nulls=True))

@@ -1,9 +1,9 @@
-"""What a small write does for its table on the way: fold the tail, and index what was folded.
+"""Tail compaction: what a small write does for its table on the way, and the index for the result.
 
-Owns when that is due. Single inserts leave fragments of one row; four of them become one, together
-with whatever is before them and not much larger, so that a table of any age has few and a row moves
-some fifteen times. A write can always do without, and what is larger than a write should carry is
-left to `optimize`.
+Owns when this is due. Single inserts leave fragments of one row. Four of them become one, together
+with preceding fragments that are not much larger, so a table of any age has few fragments and a row
+is moved about fifteen times. A write never depends on it, and whatever is too large for a write to
+carry is left to `optimize`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,12 +17,12 @@ from .index import extended
 from .store import Store
 from .table import Staged, Table, files_of
 
-FEWEST = 4  # fragments that are worth a fold
-LARGER = 8  # times what is folded: so large may a fragment be that goes in with it
-LARGEST = 1 << 16  # rows; such a fragment, or one of so many bytes, is folded no more
+FEWEST = 4  # fragments that are worth compacting
+LARGER = 8  # a preceding fragment joins if it is at most this many times the rows so far
+LARGEST = 1 << 16  # a fragment of this many rows, or of `MAX_FRAGMENT_BYTES`, is left alone
 HEAVIEST = 16 << 20
-INDEXED = 512  # rows of a fragment that is worth an index
-_FRESH = 4  # fragments at the end: so many writes after a fold look for its index
+INDEXED = 512  # rows of a fragment that is worth indexing
+_FRESH = 4  # trailing fragments in which later writes look for compacted rows without an index
 
 
 def tidied(
@@ -32,12 +32,13 @@ def tidied(
     columns: Mapping[str, str],
     intact: Callable[[Iterable[str]], bool],
 ) -> Staged:
-    """The change, with upkeep of its table before it when that is due.
+    """Return the change, preceded by maintenance of its table when that is due.
 
-    `columns` are those that have an index, or shall get one, with its kind. `intact` tells whether
-    files are as they were written: what is not stays where `check` finds it.
+    `index_kinds` maps the columns that have or shall get an index to its kind. `are_files_intact`
+    compares files with their checksums: damaged files are not rewritten, so `check` still finds
+    them.
     """
-    touched = {one.fragment for one in staged.touched}
+    touched = {fingerprint.fragment for fingerprint in staged.touched}
     every = [one for one in table.dataset.get_fragments() if one.fragment_id not in touched]
     made = _folded(store, table, every, intact) or _indexed(store, table, every, columns)
     return replace(staged, upfront=(made,)) if made is not None else staged
@@ -46,7 +47,7 @@ def tidied(
 def _folded(
     store: Store, table: Table, every: Sequence[Any], intact: Callable[[Iterable[str]], bool]
 ) -> Staged | None:
-    if len(every) < FEWEST or any(is_blob(one) for one in table.schema):
+    if len(every) < FEWEST or any(is_blob(column) for column in table.schema):
         return None
     tail = _tail(every)
     due = due_of([_rows(one) for one in tail])
@@ -57,7 +58,7 @@ def _folded(
 
 
 def _free(table: Table, fragments: Sequence[Any]) -> list[Any]:
-    """Those at the end that cost no index when they are put together."""
+    """Return the trailing fragments whose compaction costs no index."""
     held = held_fragments(table)
     return list(takewhile(lambda one: one.fragment_id not in held, reversed(fragments)))[::-1]
 
@@ -71,10 +72,10 @@ def _indexed(
 
 
 def due_of(sizes: Sequence[int]) -> int:
-    """How many fragments at the end should become one, given their rows; 0 is none.
+    """Return how many trailing fragments should become one, given their row counts; 0 for none.
 
-    They are at least four of which none outweighs the others together; then all before them that
-    are at most `LARGER` times what is there, up to twice `LARGEST` rows.
+    At least four of which none outweighs the others together; then all preceding ones that have at
+    most `MAX_SIZE_RATIO` times the rows so far, up to twice `MAX_FRAGMENT_ROWS`.
 
     >>> due_of([1] * 3), due_of([1] * 4), due_of([8, 1, 1, 1])
     (0, 4, 0)
@@ -92,7 +93,7 @@ def due_of(sizes: Sequence[int]) -> int:
 
 
 def _tail(every: Sequence[Any]) -> list[Any]:
-    """The fragments at the end that are small enough to be folded, oldest first."""
+    """Return the trailing fragments that are small enough to compact, oldest first."""
     found: list[Any] = []
     for one in reversed(every):
         if one.physical_rows >= LARGEST or _bytes(one) >= HEAVIEST:

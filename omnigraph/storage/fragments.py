@@ -1,7 +1,7 @@
-"""Fragments one by one: read some of them, write new ones, and put those of many writers together.
+"""Single fragments: read some, write new ones, and combine those of many writers.
 
-For writers in several processes: each writes its fragments and hands over what describes them, one
-of them turns it all into one staged change. Nothing here decides what is visible.
+For writers in several processes: each writes its fragments and returns their description, and one
+of them turns all descriptions into one staged change. Nothing here decides what is visible.
 """
 
 import json
@@ -26,29 +26,29 @@ from .staging import write_data
 from .store import Store
 from .table import Staged, Table, data_files, field_digest, mark_of, remove_rows
 
-_CHECKSUMS = "checksums"  # the member that our writers add to what describes a fragment
+_CHECKSUMS = "checksums"  # the member that our writers add to the description of a fragment
 _WHOLE = 1 << 30  # rows of one file: the caller decides where a fragment ends
 Addresses = npt.NDArray[np.uint64]
 
 
 def fragment_ids(table: Table) -> list[int]:
-    """The fragments of a version."""
+    """Return the ids of the fragments of a version."""
     return [one.fragment_id for one in table.dataset.get_fragments()]
 
 
 def fragment_sizes(table: Table) -> dict[int, int]:
-    """How many rows each fragment had when it was written."""
+    """Return how many rows each fragment had when it was written."""
     return {one.fragment_id: one.physical_rows for one in table.dataset.get_fragments()}
 
 
 def bytes_of(table: Table, fragments: Collection[int]) -> int:
-    """How large the data files of some fragments are, as far as the version tells."""
+    """Return the size of the data files of some fragments, as far as the version records it."""
     chosen = (one for one in table.dataset.get_fragments() if one.fragment_id in fragments)
     return sum(file.file_size_bytes or 0 for one in chosen for file in one.metadata.files)
 
 
 def written_fragments(table: Table) -> list[tuple[dict[str, Any], int]]:
-    """What describes each fragment of a version, and its rows."""
+    """Return the description and the row count of each fragment of a version."""
     every = table.dataset.get_fragments()
     return [(one.metadata.to_json(), one.physical_rows) for one in every]
 
@@ -61,7 +61,7 @@ def read_fragments(
     *,
     places: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some fragments, batch by batch, with blobs as bytes."""
+    """Yield the rows of some fragments, batch by batch, with blobs as bytes."""
     chosen = [table.dataset.get_fragment(one) for one in fragments]
     try:
         scanner = table.dataset.scanner(
@@ -84,14 +84,14 @@ def write_rows(
 ) -> dict[str, Any]:
     """Write rows as one fragment; with `row_ids` they keep those of the rows they replace.
 
-    What describes it holds the checksums of its files, taken while they are in the page cache of
-    the machine that wrote them.
+    The returned description contains the checksums of its files, taken while they are still in the
+    page cache of the machine that wrote them.
     """
     shaped = stored_form(rows, table.schema).select(table.schema.names).cast(table.schema)
     write = partial(write_data, store, table.location, table.dataset, shaped, _WHOLE)
     written = store.effects.run("stage", table.location, write)
     if len(written.fragments) != 1:
-        raise InternalError(f"one fragment became {len(written.fragments)}")
+        raise InternalError(f"expected one fragment, Lance wrote {len(written.fragments)}")
     fragment = written.fragments[0]
     if row_ids is not None:
         fragment.row_id_meta = RowIdSequence(list(row_ids)).to_inline_metadata()
@@ -103,7 +103,7 @@ def write_rows(
 def read_staged(
     store: Store, table: Table, facts: Mapping[str, Any], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a fragment that was written and is part of no version yet, in their order."""
+    """Yield the rows of a fragment that was written and is not part of any version yet."""
     try:
         for one in facts["files"]:
             path = f"{table.dataset.uri}/data/{one['path']}"
@@ -114,7 +114,7 @@ def read_staged(
 
 
 def appended(table: Table, fragments: Sequence[Mapping[str, Any]]) -> Staged:
-    """Fragments of any writers as one addition."""
+    """Stage fragments of any writers as an append."""
     new = _revived(fragments)
     operation = LanceOperation.Append(new)
     files, fields = data_files(table, new), field_digest(table)
@@ -123,7 +123,7 @@ def appended(table: Table, fragments: Sequence[Mapping[str, Any]]) -> Staged:
 
 
 def overwritten(table: Table, fragments: Sequence[Mapping[str, Any]]) -> Staged:
-    """Fragments of any writers in place of all rows."""
+    """Stage fragments of any writers as a replacement of all rows."""
     new = _revived(fragments)
     operation = LanceOperation.Overwrite(table.dataset.lance_schema, new)
     touched = tuple(mark_of(one.metadata) for one in table.dataset.get_fragments())
@@ -140,9 +140,9 @@ def changed(
     removed: Addresses,
     kept: Sequence[int] = (),
 ) -> Staged:
-    """Fragments of any writers beside what stays; `removed` are addresses of rows that go.
+    """Stage fragments of any writers together with the removal of rows by address.
 
-    `kept` are row ids that rows in the fragments carry over, to be proved.
+    `carried_row_ids` are row ids that rows in the fragments take over; they are verified here.
     """
     if kept:
         check_row_ids(table.dataset, removed.tolist(), kept, len(kept))
@@ -156,7 +156,7 @@ def _revived(fragments: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 
 def _checksums(fragments: Sequence[Mapping[str, Any]]) -> dict[str, FileChecksum]:
-    """The checksums that the writers of fragments took."""
+    """Return the checksums that the writers of the fragments recorded."""
     recorded = (item for one in fragments for item in one.get(_CHECKSUMS, {}).items())
     return {name: FileChecksum.from_json(facts) for name, facts in recorded}
 

@@ -1,7 +1,7 @@
-"""Who does the long work of upkeep: this process, or others that open the same root.
+"""Where long maintenance work runs: in this process, or in others that open the same root.
 
-Work goes out and comes back as plain data. What it wrote is named by nobody: only who gave the work
-can make it part of a version.
+Jobs and results are plain data. No version names the files that a job wrote: only the process that
+submitted the job can make them part of a version.
 """
 
 import os
@@ -24,56 +24,56 @@ from .table import Table
 
 Job = TypeVar("Job")
 Done = TypeVar("Done")
-AT_ONCE = 8  # tables; Lance itself uses all cores for one
+AT_ONCE = 8  # tables; Lance uses all cores for a single table
 VERIFIED_AT_ONCE = 4  # files: reading and checksums release the interpreter lock
 
 
 class Hands(Protocol):
-    """Results come in the order of their jobs. A failure of one job is a failure of all."""
+    """Runs maintenance jobs. Results are in the order of jobs; one failed job fails the call."""
 
     @property
     def name(self) -> str:
-        """What a report calls them."""
+        """The name in reports."""
 
     @property
     def part_rows(self) -> int | None:
-        """From how many rows on an index is built in parts; None is never."""
+        """The number of rows from which on an index is built in parts; None for never."""
 
     def rewrite(self, store: Store, jobs: Sequence[tuple[Table, str]]) -> list[str]:
-        """Run tasks that put fragments together."""
+        """Run compaction tasks."""
 
     def index(self, store: Store, jobs: Sequence[tuple[Table, Build]]) -> list[Index | None]:
-        """Build segments of indexes; None where there is nothing yet to build one from."""
+        """Build index segments; None where there is no data yet to build one from."""
 
     def verify(self, store: Store, files: FileChecksums) -> dict[str, str]:
-        """Read files and compare them with their checksums; return what is wrong, by name."""
+        """Read files and compare them with their checksums; return faults by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """The process itself: some tables at once, the jobs of each one after another."""
+    """Runs jobs in this process: several tables at once, the jobs of each table in sequence."""
 
-    tables: int | None = None  # at once; None is what the environment says
+    tables: int | None = None  # concurrently; None uses the environment
     name: str = "local"
     part_rows: int | None = None
 
     def rewrite(self, store: Store, jobs: Sequence[tuple[Table, str]]) -> list[str]:
-        """Run tasks that put fragments together."""
+        """Run compaction tasks."""
         return _by_table(jobs, lambda table, task: run_task(store, table, task), self.tables)
 
     def index(self, store: Store, jobs: Sequence[tuple[Table, Build]]) -> list[Index | None]:
-        """Build segments of indexes."""
+        """Build index segments."""
         return _by_table(jobs, lambda table, one: build(store, table, one), self.tables)
 
     def verify(self, store: Store, files: FileChecksums) -> dict[str, str]:
-        """Read files and compare them with their checksums, some at once."""
+        """Read files and compare them with their checksums, several at once."""
         with ThreadPoolExecutor(VERIFIED_AT_ONCE, "verify") as pool:
             reasons = pool.map(partial(_find_fault, store), files, files.values())
             return {name: reason for name, reason in zip(files, reasons, strict=True) if reason}
 
 
 def _find_fault(store: Store, name: str, expected: FileChecksum) -> str | None:
-    """What is wrong with a file; one that the disk cannot read is damaged like any other."""
+    """Return what is wrong with a file; a file that the disk cannot read counts as damaged."""
     try:
         return find_mismatch(store, name, expected)
     except StorageError as error:
@@ -83,7 +83,7 @@ def _find_fault(store: Store, name: str, expected: FileChecksum) -> str | None:
 
 
 def at_once() -> int:
-    """How many tables are tended at once: `OMNIGRAPH_MAINTENANCE_CONCURRENCY`, else 8."""
+    """Return how many tables run at once: `OMNIGRAPH_MAINTENANCE_CONCURRENCY`, else 8."""
     given = os.environ.get("OMNIGRAPH_MAINTENANCE_CONCURRENCY", "").strip()
     number = int(given) if given.isdecimal() else 0
     return number or AT_ONCE
@@ -92,7 +92,7 @@ def at_once() -> int:
 def _by_table(
     jobs: Sequence[tuple[Table, Job]], work: Callable[[Table, Job], Done], most: int | None
 ) -> list[Done]:
-    """Every job, in the order in which they were given; who began ends, also beside a failure."""
+    """Run every job; results are in job order. Running jobs finish even if another one fails."""
     places: dict[str, list[int]] = {}
     for place, (table, _) in enumerate(jobs):
         places.setdefault(table.location, []).append(place)
@@ -103,7 +103,7 @@ def _by_table(
             done[place] = work(*jobs[place])
 
     workers = min(most or at_once(), len(places))
-    if workers < 2:  # nobody to wait for: an interrupt ends it at once
+    if workers < 2:  # no threads to wait for: an interrupt ends it at once
         for some in places.values():
             tend(some)
     else:
@@ -120,7 +120,7 @@ def _all(begun: Sequence["Future[None]"]) -> None:
 
 @contextmanager
 def _pool(workers: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads; when one fails, what has not begun never does."""
+    """Yield a thread pool; after a failure, jobs that have not started are cancelled."""
     pool = ThreadPoolExecutor(workers, "tend")
     try:
         yield pool

@@ -1,9 +1,10 @@
-"""Indexes of single columns: which are there, what they cover, more of them as a staged change.
+"""Single-column indexes: which exist, what they cover, and new segments as a staged change.
 
-BTREE for equality, ranges and prefixes, NGRAM for parts of texts, IVF for nearness: one per column,
-since Lance filters by the first that it finds. INVERTED for words may stand behind another, under
-a key of its own (`text_slot`). An index is a set of segments, each over some fragments; what none
-covers is scanned, so an answer never depends on coverage. Segments are never edited.
+BTREE for equality, ranges and prefixes, NGRAM for substrings, IVF for nearest neighbors: one per
+column, since Lance filters by the first index it finds. A full-text index (INVERTED) may exist in
+addition, under a key of its own (`text_index_key`). An index is a set of segments, each over some
+fragments. Fragments that none covers are scanned, so no result depends on coverage. Segments are
+immutable.
 """
 
 import re
@@ -23,13 +24,13 @@ from .texts import KIND as WORDS
 from .texts import column_of, text_slot, words_file, write_text_index
 from .vectors import METRICS, UNFIT, first_fit, is_vector_kind, look_at, partitions_of
 
-_SEGMENTS = 8  # of one index; then they become one
+_SEGMENTS = 8  # per index; at this number they are merged into one
 _PARTS = 4  # segments that are built at once
 _KINDS = {"BTree": "BTREE", "NGram": "NGRAM", "Inverted": WORDS}
 
 
 def covered(table: Table) -> dict[str, frozenset[int]]:
-    """The fragments that the index of each column covers; words of a text apart."""
+    """Return the fragments that each index covers, by index key."""
     found: dict[str, frozenset[int]] = {}
     for one in _indexes(table):
         held = (frozenset(segment.fragment_ids) for segment in one.segments)
@@ -38,12 +39,12 @@ def covered(table: Table) -> dict[str, frozenset[int]]:
 
 
 def kinds_of(table: Table) -> dict[str, str]:
-    """The kind of the index of each column that has one; words of a text apart."""
+    """Return the kind of each index, by index key."""
     return {_slot(one): _kind(one) for one in _indexes(table)}
 
 
 def used_by(table: Table, where: Any) -> list[str]:
-    """The names of the indexes that a scan with this filter asks."""
+    """Return the names of the indexes that a scan with this filter uses."""
     text: str = table.dataset.scanner(columns=["id"], filter=where).explain_plan()
     return list(dict.fromkeys(re.findall(r"\]@(\w+)\(", text)))
 
@@ -54,13 +55,13 @@ def _indexes(table: Table) -> list[Any]:
 
 
 def _slot(index: Any) -> str:
-    """The key of an index: its column, or that of the words of its column."""
+    """Return the key of an index: its column, or the text index key of its column."""
     name: str = index.field_names[0]
     return text_slot(name) if _kind(index) == WORDS else name
 
 
 def _kind(index: Any) -> str:
-    """The kind of an index, none for one that is not ours; the metric of vectors is in its name."""
+    """Return the kind of an index, "" if it is not ours; the metric of vectors is in its name."""
     if index.index_type != "IVF_FLAT":
         return _KINDS.get(index.index_type, "")
     found = re.search(r"_(ivf_(?:cosine|l2|dot))(?:_\d+)?$", index.name)
@@ -69,7 +70,7 @@ def _kind(index: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One segment to be built: an index over some fragments, by its key."""
+    """One segment to build: an index, by its key, over some fragments."""
 
     column: str
     kind: str
@@ -79,9 +80,9 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Builds:
-    """All segments that a table needs, and, by column, those that go when they are there.
+    """All segments that a table needs, and by key those that they replace.
 
-    With `anew` these go even if there is nothing to build an index from.
+    With `rebuild` the old segments are removed even if there is no data to build an index from.
     """
 
     new: tuple[Build, ...] = ()
@@ -92,10 +93,10 @@ class Builds:
 def stage_indexes(
     store: Store, table: Table, columns: Mapping[str, str], *, anew: bool = False
 ) -> Staged | None:
-    """Indexes of these kinds over every fragment that is not covered; None if all are.
+    """Build indexes of these kinds over every uncovered fragment; None if all are covered.
 
-    `anew` builds them over all fragments, in the place of those that are there. So does a column
-    whose index is of another kind.
+    `rebuild` builds them over all fragments and replaces the present ones. So does a column whose
+    index is of another kind.
     """
     plan = plan_indexes(table, columns, anew=anew)
     return finished(table, plan, [build(store, table, one) for one in plan.new])
@@ -104,11 +105,14 @@ def stage_indexes(
 def plan_indexes(
     table: Table, columns: Mapping[str, str], *, anew: bool = False, part_rows: int | None = None
 ) -> Builds:
-    """What `stage_indexes` builds. With `part_rows` a large BTREE becomes a few segments.
+    """Plan what `stage_indexes` builds. With `part_rows` a large BTREE becomes several segments.
 
-    Words come last, and anew wherever they would stand before the other index of their column.
+    Full-text indexes come last, and are rebuilt wherever they would precede the other index of
+    their column: Lance filters by the first index of a column.
     """
-    sizes = {one.fragment_id: one.physical_rows for one in table.dataset.get_fragments()}
+    sizes = {
+        fragment.fragment_id: fragment.physical_rows for fragment in table.dataset.get_fragments()
+    }
     known, kinds = covered(table), kinds_of(table)
     new: list[Build] = []
     old: dict[str, Sequence[Index]] = {}
@@ -118,21 +122,21 @@ def plan_indexes(
             first = column_of(column)
             other |= first in old and (first not in kinds or bool(old[first]))
             other |= _is_hidden(table, first, kinds.get(first))
-        left = [one for one in sizes if other or one not in known.get(column, frozenset())]
+        left = [number for number in sizes if other or number not in known.get(column, ())]
         if not left and not anew:
             continue
         segments = _segments(table, column)
-        empty = [one for one in segments if sizes.keys().isdisjoint(one.fragment_ids)]
+        empty = [segment for segment in segments if sizes.keys().isdisjoint(segment.fragment_ids)]
         together = other or len(segments) - len(empty) >= _SEGMENTS
         chosen, name = list(sizes) if together else left, _name(table, column, kind)
         parts = _parts(chosen, sizes, part_rows if kind == "BTREE" else None)
-        new += [Build(column, kind, name, tuple(one)) for one in parts if one]
+        new += [Build(column, kind, name, tuple(group)) for group in parts if group]
         old[column] = segments if together else empty
     return Builds(tuple(new), old, anew)
 
 
 def _is_hidden(table: Table, column: str, kind: str | None) -> bool:
-    """Whether Lance filters by the words of a column, which answer no filter, and not by `kind`."""
+    """Return whether Lance picks the full-text index for filters, which cannot answer them."""
     probe = {
         "BTREE": pc.field(column) == "any",
         "NGRAM": pc.match_substring(pc.field(column), "any"),
@@ -141,27 +145,29 @@ def _is_hidden(table: Table, column: str, kind: str | None) -> bool:
 
 
 def finished(table: Table, plan: Builds, made: Sequence[Index | None]) -> Staged | None:
-    """What became of a plan, as one change of its table; None when nothing changes."""
+    """Stage the segments that were built for a plan as one change; None when nothing changes."""
     pairs = [(one.column, index) for one, index in zip(plan.new, made, strict=True) if index]
     built = {column for column, _ in pairs}
-    old = [one for name, some in plan.old.items() if plan.anew or name in built for one in some]
+    old = [
+        segment for name, some in plan.old.items() if plan.anew or name in built for segment in some
+    ]
     return created(table, [index for _, index in pairs], old) if built or old else None
 
 
 def why_waiting(table: Table, column: str, kind: str) -> str | None:
-    """Why rows are outside of an index of vectors although it was built; None when none is."""
+    """Return why a vector index that was built does not cover all rows; None if it does."""
     present, held = fragment_ids(table), covered(table).get(column, frozenset())
     left = [one for one in present if one not in held]
     fit = first_fit(table, column, kind, left)
     if fit is None:
-        return None if held else "there is no vector yet to build it from"
+        return None if held else "there are no vectors yet to build it from"
     return None if fit else UNFIT
 
 
 def _parts(
     fragments: Sequence[int], sizes: Mapping[int, int], rows: int | None
 ) -> Iterator[Sequence[int]]:
-    """Fragments in a few groups of many rows each; a group is a segment."""
+    """Split fragments into a few groups with many rows each; a group becomes a segment."""
     if rows is None:
         yield fragments
         return
@@ -180,43 +186,45 @@ def _parts(
 def extended(
     store: Store, table: Table, columns: Mapping[str, str], fragments: Sequence[int]
 ) -> Staged | None:
-    """Indexes of these kinds over those of these fragments that are not covered.
+    """Build indexes of these kinds over those of the given fragments that are not covered.
 
-    Segments of which no fragment is left go. Whatever else there is stays uncovered, and a column
+    Segments whose fragments are all gone are removed. Other fragments stay uncovered, and a column
     whose index is of another kind is left alone.
     """
     known, kinds = covered(table), kinds_of(table)
     new: list[Index] = []
     old: list[Index] = []
-    present = {one.fragment_id for one in table.dataset.get_fragments()}
+    present = {fragment.fragment_id for fragment in table.dataset.get_fragments()}
     for column, kind in columns.items():
-        left = [one for one in fragments if one not in known.get(column, frozenset())]
+        left = [number for number in fragments if number not in known.get(column, ())]
         if left and kinds.get(column, kind) == kind:
             name = _name(table, column, kind)
             new.append(_written(store, table, Build(column, kind, name, tuple(left)), {}))
             if text_slot(column) in kinds:
-                continue  # words would come to stand before it
-            old += [one for one in _segments(table, column) if present.isdisjoint(one.fragment_ids)]
+                continue  # removing segments would let the full-text index precede this one
+            segments = _segments(table, column)
+            old += [segment for segment in segments if present.isdisjoint(segment.fragment_ids)]
     return created(table, new, old) if new else None
 
 
 def created(table: Table, new: Sequence[Index], old: Sequence[Index]) -> Staged:
-    """Segments that were built, as one change of the table that they were planned for."""
+    """Stage new and removed segments as one change of the table they were planned for."""
     fresh = {number for one in new for number in one.fragment_ids}
-    fragments = [one.metadata for one in table.dataset.get_fragments() if one.fragment_id in fresh]
+    every = table.dataset.get_fragments()
+    fragments = [fragment.metadata for fragment in every if fragment.fragment_id in fresh]
     return Staged(
         table.location,
         LanceOperation.CreateIndex(list(new), list(old)),
         field_digest(table),
-        tuple(mark_of(one) for one in fragments),
+        tuple(mark_of(metadata) for metadata in fragments),
         files=_files(table, new),
     )
 
 
 def build(store: Store, table: Table, one: Build) -> Index | None:
-    """Write a segment. No version names it yet; it may travel to another process.
+    """Write a segment. No version names it yet; it may be passed to another process.
 
-    One of vectors is over those of its fragments that it can hold; None while there is no vector.
+    A vector segment covers those of its fragments that it can index; None if there are no vectors.
     """
     if one.kind == WORDS:
         return write_text_index(store, table, column_of(one.column), one.name, one.fragments)
@@ -245,7 +253,7 @@ def _written(store: Store, table: Table, one: Build, how: Mapping[str, Any]) -> 
 
 
 def _name(table: Table, column: str, kind: str) -> str:
-    """What the index of a column is called; one of a column with another name now keeps its own."""
+    """Return the name of an index; after a rename of its column an index keeps its name."""
     same = (one for one in _indexes(table) if _slot(one) == column)
     own = next((one.name for one in same if _kind(one) == kind), None)
     taken = {one.name for one in table.dataset.describe_indices()}
@@ -256,7 +264,7 @@ def _name(table: Table, column: str, kind: str) -> str:
 
 
 def _segments(table: Table, column: str) -> list[Index]:
-    """The segments of a column's index, as an operation that removes them names them."""
+    """Return the segments of the index with this key, as an operation that removes them needs."""
     own = (one for one in _indexes(table) if _slot(one) == column)
     return [segment for one in own for segment in index_segments(one)]
 

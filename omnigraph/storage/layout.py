@@ -1,6 +1,6 @@
 """The names inside a graph root, and nothing else.
 
-No name in a root is ever written twice, leases excepted: what could collide carries a ULID.
+No name in a root is ever written twice, except leases: names that could collide contain a ULID.
 """
 
 import re
@@ -20,17 +20,17 @@ GC = "__gc"
 CLAIM = "__init_claim.json"
 PROBE = "__create_if_absent_probe_"
 MAIN = "main"
-WORDS = "words.lance"  # beside the files of a full-text index
+WORDS = "words.lance"  # in the directory of a full-text index segment
 
 STAMP_KEY = "omnigraph:internal_schema_version"
 STAMP = 100
-_KEY_BYTES = 1024  # of a key on S3, the longest name that any store can have
+_KEY_BYTES = 1024  # the longest key on S3, and thus the longest name in any store
 _REF = re.compile(r"([^/]+)/([0-9]{10})\.json")
 _INTENT = re.compile(rf"{INTENTS}/([0-9A-Z]{{26}})\.(json|confirmed|lease|verdict|set_aside|newer)")
 
 
 def fnv1a64(text: str) -> str:
-    """Sixteen hex digits of FNV-1a 64 over the UTF-8 bytes of a name.
+    """Return FNV-1a 64 of the UTF-8 bytes of a name, as sixteen hexadecimal digits.
 
     >>> fnv1a64("Person")
     '40d76f1f51639ec0'
@@ -42,7 +42,7 @@ def fnv1a64(text: str) -> str:
 
 
 def table_directory(table_key: str, ulid: str) -> str:
-    """The directory of a table, new at each registration.
+    """Return the directory of a table; a new one for each registration.
 
     >>> table_directory("node:Person", "01J0000000000000000000000A")
     'nodes/40d76f1f51639ec0-01J0000000000000000000000A'
@@ -52,12 +52,12 @@ def table_directory(table_key: str, ulid: str) -> str:
 
 
 def manifest_directory(branch_ulid: str) -> str:
-    """The manifest dataset of a branch; the main line has the fixed name."""
+    """Return the manifest dataset of a branch; the main branch has a fixed name."""
     return MANIFEST if branch_ulid == MAIN else f"{BRANCHES}/{branch_ulid}"
 
 
 def ref_name(name: str, number: int, place: str = REFS) -> str:
-    """The n-th ref object of a name, of a branch or a tag: odd is open, even is deleted.
+    """Return the n-th ref object of a branch or tag: odd numbers mean open, even mean deleted.
 
     >>> ref_name("review/a", 3)
     '_refs/branches/review%2Fa/0000000003.json'
@@ -66,7 +66,7 @@ def ref_name(name: str, number: int, place: str = REFS) -> str:
 
 
 def can_have_refs(name: str) -> bool:
-    """Whether any store can have objects of a ref of this name; names that are found can.
+    """Return whether a store can hold ref objects of this name; existing names always can.
 
     >>> can_have_refs("a b"), can_have_refs("."), can_have_refs("x" * 1025)
     (True, False, False)
@@ -79,7 +79,7 @@ def can_have_refs(name: str) -> bool:
 
 
 def parse_ref_name(name: str, place: str = REFS) -> tuple[str, int] | None:
-    """The name and the number of a ref object; None for a file that others put there.
+    """Return the ref and the sequence number of a ref object; None for an unrelated file.
 
     >>> parse_ref_name("_refs/branches/review%2Fa/0000000003.json")
     ('review/a', 3)
@@ -90,27 +90,27 @@ def parse_ref_name(name: str, place: str = REFS) -> tuple[str, int] | None:
 
 
 def chunk_name(digest: str, ulid: str) -> str:
-    """A sealed piece of the log; the digest verifies, the ULID makes the name new."""
+    """Return the name of a sealed log chunk; the digest verifies it, the ULID makes it unique."""
     return f"{COMMITS}/{digest}-{ulid}"
 
 
 def schema_name(digest: str, ulid: str) -> str:
-    """A schema object; the digest verifies, the ULID makes the name new."""
+    """Return the name of a schema object; the digest verifies it, the ULID makes it unique."""
     return f"{SCHEMAS}/{digest}-{ulid}"
 
 
 def gc_name(run: str, part: str) -> str:
-    """A file of a run of the collector: `condemned` or `sweep`."""
+    """Return the name of a file of a garbage collection run: `condemned` or `sweep`."""
     return f"{GC}/{run}.{part}"
 
 
 def intent_name(ulid: str, part: str = "json") -> str:
-    """A file of an intent: `json`, `lease`, `confirmed`, `verdict`, `set_aside` or `newer`."""
+    """Return a file of an intent: `json`, `lease`, `confirmed`, `verdict`, `set_aside`, `newer`."""
     return f"{INTENTS}/{ulid}.{part}"
 
 
 def parse_intent_name(name: str) -> tuple[str, str] | None:
-    """The ULID and the part of a file of an intent; None for a file that others put there.
+    """Return the ULID and the suffix of an intent's file; None for an unrelated file.
 
     >>> parse_intent_name("__recovery/01J0000000000000000000000A.lease")
     ('01J0000000000000000000000A', 'lease')

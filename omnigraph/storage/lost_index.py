@@ -1,7 +1,7 @@
-"""Indexes that cannot be read: rows are scanned instead, and somebody is told.
+"""Fallback for unreadable indexes: rows are scanned instead, with a warning.
 
-An index is derived, so losing one loses nothing but time. Owns the second try of a scan, and which
-indexes of a table are not there. What cannot be read without an index either is a typed failure.
+An index is derived data, so losing one costs only time. Owns the second attempt of a scan, and the
+detection of missing index files. Failures without an index are raised as typed errors.
 """
 
 import warnings
@@ -18,17 +18,17 @@ from .store import Store
 from .table import Table
 
 Result = TypeVar("Result")
-# Lance tells of a missing file in the midst of a scan as invalid input.
+# Lance reports a file missing in the middle of a scan as invalid input.
 FAILURES = (OSError, pa.ArrowInvalid)
-_CHECK = "`omnigraph check` names what is lost or damaged"
+_CHECK = "run `omnigraph check` to list missing and damaged files"
 _KEPT = 1024
 _told: dict[tuple[str, frozenset[str]], None] = {}
 
 
 def ask(table: Table, where: object, scan: Callable[[bool], Result]) -> Result:
-    """What `scan(True)` gives, which may use indexes; `scan(False)` when one cannot be read.
+    """Return `scan(True)`, which may use indexes, or `scan(False)` if an index cannot be read.
 
-    `where` is the filter of the scan: without one no index is asked.
+    `filter_expression` is the filter of the scan: without one no index is used.
     """
     try:
         with unpanicked():
@@ -46,9 +46,9 @@ def ask(table: Table, where: object, scan: Callable[[bool], Result]) -> Result:
 
 
 def ask_alone(table: Table, scanner: Any) -> pa.Table | None:
-    """What an index answers by itself; None, and a warning, when it cannot be read.
+    """Return what an index alone answers; None, with a warning, if it cannot be read.
 
-    Who asks has other ways: nothing is scanned instead.
+    There is no fallback scan: callers have other ways to answer.
     """
     try:
         with unpanicked():
@@ -62,7 +62,7 @@ def ask_alone(table: Table, scanner: Any) -> pa.Table | None:
 def ask_batches(
     table: Table, where: object, scan: Callable[[bool], Iterator[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
-    """The same, batch by batch: indexes are asked before the first one comes."""
+    """Yield batches like `scan_with_fallback`; indexes are read before the first batch."""
 
     def begin(indexed: bool) -> tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]:
         batches = iter(scan(indexed))
@@ -80,13 +80,13 @@ def ask_batches(
 
 
 def segments_of(table: Table) -> frozenset[str]:
-    """The segments of all indexes of a table, by their names."""
+    """Return the UUIDs of the segments of all indexes of a table."""
     every = table.dataset.describe_indices()
     return frozenset(str(one.uuid) for index in every for one in index.segments)
 
 
 def lost_segments(store: Store, table: Table) -> frozenset[str]:
-    """The segments of which a file is not there, or is shorter than it was: one listing."""
+    """Return the segments with a missing or truncated file, by one listing."""
     if not segments_of(table):
         return frozenset()
     found = store.objects.list(f"{table.location}/_indices")
@@ -94,9 +94,10 @@ def lost_segments(store: Store, table: Table) -> frozenset[str]:
 
 
 def short_segments(table: Table, sizes: Mapping[str, int]) -> frozenset[str]:
-    """The same by a listing that was made before; `sizes` are those of files by their names.
+    """Return the same from an earlier listing; `file_sizes` maps file names to sizes.
 
-    A version says how large each segment is. The words of texts are ours, and not counted there.
+    A version records the size of each segment. The token file of a full-text segment is written by
+    this package and not included in that size.
     """
     top = f"{table.location}/_indices/"
     held: dict[str, dict[str, int]] = {}
@@ -127,7 +128,7 @@ def _failure(error: Exception) -> StorageError:
 
 
 def tell(table: Table) -> None:
-    """Warn once, until the indexes of the table are others."""
+    """Warn once per table, until its set of segments changes."""
     seen = (str(table.dataset.uri), segments_of(table))
     if seen in _told:
         return
@@ -135,7 +136,8 @@ def tell(table: Table) -> None:
         del _told[next(iter(_told))]
     _told[seen] = None
     text = (
-        f"an index of {table.location} cannot be read: its rows are scanned, which is slower;"
-        " `omnigraph check` names it, `omnigraph ensure-indices` builds it anew"
+        f"an index of {table.location} cannot be read; its rows are scanned instead, which is"
+        " slower. Run `omnigraph check` to identify the index and `omnigraph ensure-indices` to"
+        " rebuild it"
     )
     warnings.warn(text, IndexUnreadable, stacklevel=3)

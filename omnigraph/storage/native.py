@@ -1,7 +1,7 @@
-"""Exceptions that Lance raised by itself, told from those of our own code and of callers.
+"""Tell exceptions raised by Lance apart from those of our own code and of callers.
 
-Decides by where an exception was raised: the first frame below the innermost one of ours must be
-Lance's. A mistake in the arguments of a call, which Lance finds in Python, stays what it is.
+Decides by where an exception was raised: the frame that our innermost one called must be of Lance.
+Argument errors that Lance's Python wrappers raise are left unchanged.
 """
 
 import re
@@ -14,13 +14,13 @@ from omnigraph.errors import Effect, StorageError
 
 from .failures import DamagedError, failure_reason, storage_failure
 
-# What is raised in Rust ends with the place there; what wrappers in Python raise does not.
+# Messages of exceptions raised in Rust end with a source location; those of Python wrappers do not.
 _PLACE = re.compile(r",? ?/[^\s,]+\.rs:\d+:\d+$")
 
 
 def native_failure(error: BaseException, *, effect: Effect = "none") -> StorageError | None:
-    """The typed error of an exception that Lance raised; None for any other."""
-    if type(error).__name__ == "PanicException":  # Rust's; it can be imported from nowhere
+    """Return the typed error for an exception that Lance raised; None for any other."""
+    if type(error).__name__ == "PanicException":  # defined in Rust; it cannot be imported
         return _damaged(error, effect)
     if isinstance(error, StorageError) or not _raised_by_lance(error):
         return None
@@ -40,13 +40,13 @@ def _damaged(error: BaseException, effect: Effect) -> DamagedError:
 def _raised_by_lance(error: BaseException) -> bool:
     below = ""
     for package in _packages(error.__traceback__):
-        # Frames of ours start anew: only what the innermost one of them called counts.
+        # Each frame of ours starts over: only what our innermost frame called counts.
         below = "" if package == "omnigraph" else below or package
     return below == "lance"
 
 
 def _packages(traceback: TracebackType | None) -> Iterator[str]:
-    """The top packages of the frames of a traceback, the outermost first, without Arrow's."""
+    """Yield the top-level packages of a traceback's frames, outermost first, without pyarrow."""
     while traceback is not None:
         name = str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
         if name != "pyarrow":

@@ -1,7 +1,7 @@
 """Small control objects: read, create if absent, list, remove, on a disk and on S3.
 
-Owns the promise that of several creators of one name exactly one wins and knows it. Every object
-that is created carries a nonce, because a store may report our own object after a lost answer.
+Guarantees that of several creators of one name exactly one wins and knows it. Every created object
+contains a nonce: after a lost response, a store may report our own object as already existing.
 """
 
 import errno
@@ -25,15 +25,15 @@ from .failures import reported
 from .root import Root
 
 _SCRATCH = re.compile(r"[^#]+#[0-9]+")
-_GRAIN = 1_000_000_000  # nanoseconds: more than any file system rounds its times to
-BLOCK = 8 << 20  # bytes of a large object that are held in memory at once
+_GRAIN = 1_000_000_000  # nanoseconds: coarser than the timestamps of any file system
+BLOCK = 8 << 20  # bytes of a large object held in memory at once
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One listed object: its root-relative name, size and store time.
+    """One listed object: its root-relative name, size and modification time on the store.
 
-    `mark` differs when the name was removed and given to something else.
+    `etag` changes when the name is removed and given to another object.
     """
 
     name: str
@@ -43,63 +43,63 @@ class Found:
 
 
 class Backend(Protocol):
-    """What a kind of store must be able to do."""
+    """What a kind of store must implement."""
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of an object; None when there is none; every other failure raises."""
+        """Return the bytes of an object; None if it does not exist; other failures raise."""
 
     def create(self, name: str, body: bytes) -> bool:
-        """Create an object; False when the name is taken."""
+        """Create an object; return False if the name is taken."""
 
     def replace(self, name: str, body: bytes) -> None:
-        """Write an object over an old one (leases only)."""
+        """Overwrite an object (leases only)."""
 
     def blocks(self, name: str) -> Iterator[bytes] | None:
-        """The bytes of a large object piece by piece; None when there is none."""
+        """Return the bytes of a large object block by block; None if it does not exist."""
 
     def fill(self, name: str, blocks: Iterator[bytes]) -> None:
-        """Write a large object piece by piece; it is there as a whole or not at all."""
+        """Write a large object block by block; it becomes visible as a whole or not at all."""
 
     def send(self, name: str, body: bytes) -> None:
-        """Write a data file under a name that nobody else can have."""
+        """Write a data file under a name that no other writer can have."""
 
     def remove(self, name: str) -> None:
-        """Remove an object; one that is not there is no error."""
+        """Remove an object; it is no error if it does not exist."""
 
     def list(self, prefix: str) -> Iterator[Found]:
-        """All objects whose name starts with `prefix/`, at any depth."""
+        """Yield all objects whose name starts with `prefix/`, at any depth."""
 
     def unfinished(self, prefix: str) -> Iterator[Found]:
-        """Files below a prefix that are no objects yet; an object store has none."""
+        """Yield unfinished files below a prefix; an object store has none."""
 
     def level(self, prefix: str) -> tuple[Sequence[str], Sequence[Found]]:
-        """The directories and the objects right below `prefix/`."""
+        """Return the directories and the objects directly below `prefix/`."""
 
     def stillness(self, prefix: str) -> object | None:
-        """What changes when any name directly below `prefix` does; None where nothing tells."""
+        """Return a token that changes with any name directly below `prefix`; None if unknown."""
 
     def glance(self, name: str) -> Found | None:
-        """An object, told without a request; None also where that takes one."""
+        """Return an object's entry without a request; None if absent, or on an object store."""
 
     def first(self, prefix: str, count: int) -> Sequence[Found]:
-        """The first objects right below `prefix/` in the order of names, by one request."""
+        """Return the first objects directly below `prefix/` in name order, by one request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """Control objects of one root, as JSON or bytes."""
+    """The control objects of one root, as JSON or bytes."""
 
     backend: Backend
     effects: Effects
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of an object, or None."""
+        """Return the bytes of an object, or None."""
         return self.backend.read(name)
 
     def read_json(self, name: str) -> dict[str, Any] | None:
-        """A JSON object, or None; what cannot be parsed is a permanent `StorageError`.
+        """Return a JSON object, or None; one that cannot be parsed is a permanent `StorageError`.
 
-        So is one that does not match its own checksum: changed, or moved here from another name.
+        So is one that does not match its own checksum: it was changed, or moved from another name.
         """
         body = self.backend.read(name)
         if body is None:
@@ -116,7 +116,7 @@ class Objects:
         return facts
 
     def create_json(self, name: str, facts: Mapping[str, Any]) -> bool:
-        """Create an object if the name is free; True when the object there is ours.
+        """Create an object if the name is free; return True if the object there is ours.
 
         A damaged object under that name is not ours: the name is taken.
         """
@@ -133,13 +133,13 @@ class Objects:
         return found is not None and found.get("nonce") == mine["nonce"]
 
     def create_bytes(self, name: str, body: bytes) -> None:
-        """Create an object under a name that nobody else can have; a lost answer is no error."""
+        """Create an object under a name that no other writer can have; a lost response is fine."""
         created = self.effects.run("object", name, lambda: self.backend.create(name, body))
         if not created and self.backend.read(name) != body:
             raise StorageError(f"{name} was written twice", kind="permanent")
 
     def renew(self, name: str, facts: Mapping[str, Any]) -> None:
-        """Write a lease."""
+        """Write or renew a lease."""
         body = json.dumps(dict(facts), sort_keys=True).encode()
         self.effects.run("renew", name, lambda: self.backend.replace(name, body))
 
@@ -148,37 +148,37 @@ class Objects:
         self.effects.run("remove", name, lambda: self.backend.remove(name))
 
     def list(self, prefix: str) -> list[Found]:
-        """The objects below a prefix, in name order."""
+        """Return the objects below a prefix, in name order."""
         return sorted(self.backend.list(prefix), key=lambda one: one.name)
 
     def level(self, prefix: str) -> tuple[Sequence[str], Sequence[Found]]:
-        """The directories and the objects right below a prefix, by their whole names."""
+        """Return the directories and objects directly below a prefix, by their full names."""
         return self.backend.level(prefix)
 
     def unfinished(self, *prefixes: str) -> Sequence[Found]:
-        """Files that are no objects yet: somebody writes them, or was killed while it did."""
+        """Return unfinished files: a writer is still writing them, or was killed meanwhile."""
         return [one for prefix in prefixes for one in self.backend.unfinished(prefix)]
 
     def first(self, prefix: str, count: int) -> Sequence[Found]:
-        """The first objects right below a prefix in name order: one request, however many."""
+        """Return the first objects directly below a prefix in name order, by one request."""
         return self.backend.first(prefix, count)
 
     def glance(self, name: str) -> Found | None:
-        """An object, without a request; None when it is not there or nobody can tell."""
+        """Return an object's entry without a request; None if absent or unknown."""
         return self.backend.glance(name)
 
     def stillness(self, prefix: str) -> object | None:
-        """What changes when any name right below a prefix does, without a request; else None."""
+        """Return a token that changes with any name directly below a prefix; None if unknown."""
         return self.backend.stillness(prefix)
 
 
 def _unreadable(name: str, reason: str = "is not a JSON object") -> StorageError:
-    message = f"control object {name} {reason}; it was left as it is"
+    message = f"control object {name} {reason}; it was not changed"
     return StorageError(message, kind="permanent", effect="none")
 
 
 def open_objects(root: Root, effects: Effects, *, durable: bool) -> Objects:
-    """The control objects of a root."""
+    """Open the control objects of a root."""
     if root.local:
         return Objects(LocalBackend(Path(root.path), durable), effects)
     from .s3 import S3Backend
@@ -188,14 +188,14 @@ def open_objects(root: Root, effects: Effects, *, durable: bool) -> Objects:
 
 @dataclass(frozen=True, slots=True)
 class LocalBackend:
-    """Files below a directory. Creating one links a finished file to its name: first wins."""
+    """Files below a directory. Creating one hard-links a finished file to its name: first wins."""
 
     directory: Path
     durable: bool
     known: set[Path] = field(default_factory=set, compare=False, repr=False)
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of a file, or None."""
+        """Return the bytes of a file, or None."""
         with reported("none"):
             try:
                 return (self.directory / name).read_bytes()
@@ -206,7 +206,7 @@ class LocalBackend:
                 return None
 
     def create(self, name: str, body: bytes) -> bool:
-        """Link a finished file to its name."""
+        """Hard-link a finished file to its name."""
         target = self.directory / name
         with reported("unknown"), self._scratch(target, (body,)) as scratch:
             try:
@@ -214,16 +214,16 @@ class LocalBackend:
                 created = True
             except FileExistsError:
                 created = False
-            # Also for who came second: it goes on from here, so the first must be there to stay.
+            # Also sync for the loser: it continues from the winner's object, which must be durable.
             self._sync(target.parent)
         return created
 
     def replace(self, name: str, body: bytes) -> None:
-        """Rename a finished file over its name."""
+        """Rename a finished file over the name."""
         self.fill(name, iter((body,)))
 
     def blocks(self, name: str) -> Iterator[bytes] | None:
-        """A file piece by piece, or None."""
+        """Return the blocks of a file, or None."""
         with reported("none"):
             try:
                 return _pieces((self.directory / name).open("rb"))
@@ -231,18 +231,18 @@ class LocalBackend:
                 return None
 
     def fill(self, name: str, blocks: Iterator[bytes]) -> None:
-        """Rename a file that was written piece by piece to its name."""
+        """Write a file block by block and rename it to its name."""
         target = self.directory / name
         with reported("unknown"), self._scratch(target, blocks) as scratch:
             scratch.replace(target)
             self._sync(target.parent)
 
     def send(self, name: str, body: bytes) -> None:
-        """Rename a finished file to its name."""
+        """Write a file and rename it to its name."""
         self.fill(name, iter((body,)))
 
     def remove(self, name: str) -> None:
-        """Unlink a file, for good: what is removed after it must not be gone alone."""
+        """Unlink a file durably: a later removal must not survive a power loss without this one."""
         target = self.directory / name
         with reported("unknown"):
             try:
@@ -252,16 +252,16 @@ class LocalBackend:
             self._sync(target.parent)
 
     def list(self, prefix: str) -> Iterator[Found]:
-        """Walk the files below a directory; unfinished ones (`name#digits`) are not shown."""
+        """Walk the files below a directory; unfinished ones (`name#digits`) are omitted."""
         with reported("none"):
             for path, _, names in os.walk(self.directory / prefix, onerror=_raise_unless_absent):
                 for name in names:
                     if "#" not in name:
-                        # Text: of ten thousand files, path objects would cost more than the looks.
+                        # Strings: for ten thousand files, path objects cost more than the stats.
                         yield from self._seen(f"{path}/{name}", self._named(f"{path}/{name}"))
 
     def level(self, prefix: str) -> tuple[Sequence[str], Sequence[Found]]:
-        """The names of one directory, apart: directories, and files as `list` shows them."""
+        """Return the subdirectories and the files of one directory, files as `list` shows them."""
         place = self.directory / prefix
         with reported("none"):
             try:
@@ -273,36 +273,40 @@ class LocalBackend:
             return places, [found for one in others for found in self._found(place / one)]
 
     def unfinished(self, prefix: str) -> Iterator[Found]:
-        """What `list` does not show: files that somebody writes, or wrote when it was killed."""
+        """Yield what `list` omits: files being written, or left by a killed writer."""
         with reported("none"):
             top = self.directory / prefix
             for path, places, names in os.walk(top, onerror=_raise_unless_absent):
                 if not prefix:
-                    places.clear()  # of the root itself only its own files
+                    places.clear()  # directly in the root, look only at its own files
                 for name in names:
                     if _SCRATCH.fullmatch(name):
                         yield from self._found(Path(path) / name)
 
     def first(self, prefix: str, count: int) -> Sequence[Found]:
-        """Look at the names of one directory, and at the first files of them."""
-        place = f"{self.directory}/{prefix}"  # text: this is asked before every read
+        """List the names of one directory, and stat the first files."""
+        place = f"{self.directory}/{prefix}"  # a string: this runs before every read
         with reported("none"):
             try:
-                names = nsmallest(count, (one for one in os.listdir(place) if "#" not in one))  # noqa: PTH208 - names alone
+                entries = os.listdir(place)  # noqa: PTH208 - names alone
             except (FileNotFoundError, NotADirectoryError):
                 return []
+            names = nsmallest(count, (one for one in entries if "#" not in one))
             shown = [(f"{place}/{name}", f"{prefix}/{name}".lstrip("/")) for name in names]
             return [found for path, name in shown for found in self._seen(path, name)]
 
     def glance(self, name: str) -> Found | None:
-        """A look at one file, however many are beside it."""
+        """Stat one file, however many are in its directory."""
         with reported("none"):
             return next(self._seen(f"{self.directory}/{name}", name), None)
 
     def stillness(self, prefix: str) -> object | None:
-        """The directory while it rests; None for a while after every change."""
+        """Return the identity of a directory, or None for a while after each change.
+
+        Within the timestamp granularity, another change could leave the same modification time.
+        """
         try:
-            facts = os.stat(f"{self.directory}/{prefix}")  # noqa: PTH116 - asked before every read
+            facts = os.stat(f"{self.directory}/{prefix}")  # noqa: PTH116 - runs before every read
         except OSError:
             return None
         rested = ids.machine_nanos() - facts.st_mtime_ns > _GRAIN
@@ -316,7 +320,7 @@ class LocalBackend:
 
     def _seen(self, path: str, name: str) -> Iterator[Found]:
         try:
-            facts = os.stat(path)  # noqa: PTH116 - a path object costs more than the look
+            facts = os.stat(path)  # noqa: PTH116 - a path object costs more than the stat
         except (FileNotFoundError, NotADirectoryError):
             return
         modified = datetime.fromtimestamp(facts.st_mtime, UTC)
@@ -324,7 +328,7 @@ class LocalBackend:
 
     @contextmanager
     def _scratch(self, target: Path, blocks: Iterable[bytes]) -> Iterator[Path]:
-        """A finished file beside its later name; gone when the block ends, however it ends."""
+        """Write a file beside its later name; remove it when the block ends, however it ends."""
         target.parent.mkdir(parents=True, exist_ok=True)
         scratch = target.with_name(f"{target.name}#{int(ids.nonce(), 16)}")
         try:
@@ -350,9 +354,9 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
 
 
 def sync_names(directory: Path, top: Path, known: set[Path]) -> None:
-    """Make the names in a directory survive a power loss, and the way to it from `top`.
+    """Make the names in a directory survive a power loss, and those of its parents below the top.
 
-    A directory that Lance or we made is a name too; `known` are those that need no second look.
+    A new directory is a name in its parent, too. `synced` are those already synced.
     """
     sync_directory(directory)
     while directory != top and top in directory.parents and directory not in known:
@@ -371,7 +375,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def _raise_unless_absent(error: OSError) -> None:
-    """A path that is absent, or too long to exist, holds nothing; all else is a failure."""
+    """Ignore errors for a path that is absent or too long to exist; raise all others."""
     absent = isinstance(error, FileNotFoundError | NotADirectoryError)
     if not absent and error.errno != errno.ENAMETOOLONG:
         raise error

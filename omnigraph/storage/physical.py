@@ -1,6 +1,6 @@
-"""Files of Lance as they are on the store, whatever version names them and whatever is deleted.
+"""Raw Lance files as they are on the store, whatever version names them and whatever is deleted.
 
-For proofs only: it sees rows that no reader sees any more. It never writes.
+For verification only: it sees rows that no reader sees any more. Never writes.
 """
 
 from collections.abc import Iterator
@@ -15,20 +15,20 @@ _ROWS = 8_192
 
 
 def stored_batches(store: Store, name: str) -> Iterator[pa.RecordBatch]:
-    """All rows of one file, in batches; a file that Lance cannot read raises `ValueError`."""
+    """Yield all rows of one file in batches; raise `ValueError` if Lance cannot read it."""
     try:
         with unpanicked():
             reader = LanceFileReader(store.root.at(name), storage_options=store.options)
             yield from reader.read_all(batch_size=_ROWS).to_batches()
     except (OSError, RuntimeError, ValueError) as error:
-        raise ValueError(f"{name} is no file of rows") from error
+        raise ValueError(f"{name} is not a readable Lance data file") from error
 
 
 def open_file(store: Store, name: str) -> int:
-    """Read what stands at the end of a file; gives its rows. Damage raises `ValueError`."""
+    """Read the footer of a file and return its row count; raise `ValueError` if damaged."""
     try:
         with unpanicked():
             reader = LanceFileReader(store.root.at(name), storage_options=store.options)
             return int(reader.metadata().num_rows)
     except (OSError, RuntimeError, ValueError) as error:
-        raise ValueError(f"{name} is no file of rows") from error
+        raise ValueError(f"{name} is not a readable Lance data file") from error

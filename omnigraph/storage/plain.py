@@ -1,7 +1,7 @@
-"""Plain Lance datasets, outside of any graph, for programs that know nothing of one.
+"""Plain Lance datasets outside of any graph, for programs that know nothing of graphs.
 
-Written by many processes at once: each writes fragments, one of them puts them together. The result
-is an ordinary dataset whose newest version is the whole of it.
+Many processes write fragments at once, then one of them commits all fragments together. The result
+is an ordinary dataset whose newest version holds everything.
 """
 
 import json
@@ -22,7 +22,7 @@ def write_plain(
     batches: Iterable[pa.RecordBatch],
     options: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Write batches as fragments of a dataset to be."""
+    """Write batches as fragments of a dataset that is not committed yet."""
     reader = pa.RecordBatchReader.from_batches(schema, batches)
     try:
         made = write_fragments(reader, uri, schema, storage_options=dict(options or {}) or None)
@@ -37,7 +37,7 @@ def finish_plain(
     fragments: Sequence[Mapping[str, Any]],
     options: Mapping[str, str] | None = None,
 ) -> None:
-    """Make fragments of any writers one dataset."""
+    """Commit fragments of any writers as one dataset."""
     revived = [FragmentMetadata.from_json(json.dumps(one)) for one in fragments]
     try:
         lance.LanceDataset.commit(

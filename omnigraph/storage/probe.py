@@ -1,7 +1,7 @@
-"""Proves, before anything else is written, that a store keeps the promise everything rests on.
+"""Verify, before anything else is written, the store guarantee that the write protocol relies on.
 
 Of several creators of one name exactly one may win, and a listing must show at once what was
-written. A store that does not do this loses acknowledged writes, so it is refused.
+written. A store that violates this loses acknowledged writes, so it is refused.
 """
 
 import errno
@@ -19,7 +19,7 @@ _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EX
 def probe_create_if_absent(store: Store) -> None:
     """Refuse a store on which creation does not fail when the name is taken.
 
-    Raises a `StorageError` of kind `configuration`. The probe object is removed in any case.
+    Raises a `StorageError` of kind `configuration`. The probe object is always removed.
     """
     name = f"{PROBE}{ids.nonce()}"
     try:
@@ -34,7 +34,7 @@ def probe_create_if_absent(store: Store) -> None:
 
 
 def _defect(store: Store, name: str) -> str | None:
-    """What is wrong with the store, or None."""
+    """Return what is wrong with the store, or None."""
     first = ids.nonce()
     if not _create(store, name, first):
         return "a new name was reported as taken"

@@ -1,8 +1,9 @@
-"""Other columns for the rows of a table: added, renamed, retyped, dropped, as a detached version.
+"""Change the columns of a table: add, rename, retype and drop them, as a detached version.
 
 Data files are only added, and only for columns that get values: a dropped column stays in old files
-and is no longer named, an added one that is null everywhere needs none. Row ids, fragments and the
-indexes of columns that stay are kept. Field ids are given out here, above all that were ever used.
+and is no longer named, an added one that is null everywhere needs no file. Row ids, fragments and
+the indexes of remaining columns are kept. Field ids are assigned here, above all that were ever
+used.
 """
 
 import json
@@ -20,15 +21,15 @@ from .fields import Column, columns_of, new_column, schema_of
 from .store import Store
 from .table import Staged, Table, commit, data_files, field_digest
 
-_ROWS = 16_384  # rows that are filled in together
+_ROWS = 16_384  # rows that are filled together
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A column that the table shall have.
 
-    `source` is the name of the column that it continues, None for a new one; a new one has `value`
-    in all rows that are there, or null.
+    `source` is the name of the column that it continues, None for a new one; a new one has
+    `default_value` in all existing rows, or null.
     """
 
     field: pa.Field
@@ -36,7 +37,7 @@ class Wanted:
     value: pa.Scalar | None = None
 
     def of(self, batch: pa.RecordBatch) -> pa.Array:
-        """Its values for rows of the old form; blobs are bytes here."""
+        """Return its values for rows of the old version; blobs are bytes here."""
         kind = pa.large_binary() if is_blob(self.field) else self.field.type
         if self.source is not None:
             return batch.column(self.source).cast(kind)
@@ -47,7 +48,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class _Fresh:
-    """A column with a new field id; `passing` is its name until it can have its own."""
+    """A column with a new field id; `temporary_name` avoids clashes until the old one is gone."""
 
     wanted: Wanted
     column: Column
@@ -61,11 +62,12 @@ class _Fresh:
 def reshape(
     store: Store, table: Table, wanted: Sequence[Wanted], highest: int
 ) -> tuple[Table, int]:
-    """A version of the table with exactly these columns, and the highest field id used by now.
+    """Return a version of the table with exactly these columns, and the highest field id so far.
 
-    `highest` is that of any version before. The table itself comes back when nothing differs.
+    `highest_field_id` is the highest that any earlier version used. Returns the table itself when
+    nothing differs.
     """
-    old = {one.name: one for one in columns_of(table.dataset.lance_schema)}
+    old = {column.name: column for column in columns_of(table.dataset.lance_schema)}
     first = max(highest, table.highest_field_id) + 1
     fresh: dict[str, _Fresh] = {}
     for one in wanted:
@@ -80,7 +82,7 @@ def reshape(
 
 
 def _continues(table: Table, one: Wanted) -> bool:
-    """Whether the values stand in the files as they are."""
+    """Return whether the column continues another one whose stored values fit unchanged."""
     return one.source is not None and table.schema.field(one.source).type == one.field.type
 
 
@@ -89,33 +91,33 @@ def _final(one: Wanted, old: dict[str, Column], fresh: dict[str, _Fresh]) -> Col
     if made is not None:
         return made.column
     kept = old[one.source or ""].renamed(one.field.name)
-    # Never the other way: rows that were deleted may hold nulls.
+    # Never make it non-null: deleted rows in the files may hold nulls.
     return kept.loosened() if one.field.nullable else kept
 
 
 def _add(store: Store, table: Table, fresh: list[_Fresh]) -> Table:
-    """The table with further columns behind its own, under names that no property has."""
+    """Return the table with more columns after its own, under names that no property has."""
     filled = [one for one in fresh if one.filled]
     fragments = table.dataset.get_fragments()
     if filled:
         fill = partial(_fill, table, filled)
         made: list[Any] = store.effects.run(
-            "stage", table.location, lambda: [fill(one) for one in fragments]
+            "stage", table.location, lambda: [fill(fragment) for fragment in fragments]
         )
     else:
-        made = [one.metadata for one in fragments]
+        made = [fragment.metadata for fragment in fragments]
     passing = [one.column.renamed(one.passing) for one in fresh]
     schema = schema_of(
         table.dataset.lance_schema, [*columns_of(table.dataset.lance_schema), *passing]
     )
     files = data_files(table, made) if filled else ()
-    known = set(data_files(table, [one.metadata for one in fragments]))
-    new = tuple(one for one in files if one not in known)
+    known = set(data_files(table, [fragment.metadata for fragment in fragments]))
+    new = tuple(name for name in files if name not in known)
     return _commit(store, table, LanceOperation.Merge(made, schema), new)
 
 
 def _fill(table: Table, filled: list[_Fresh], fragment: Any) -> Any:
-    """A fragment with one more data file, its columns numbered as we say."""
+    """Return a fragment with one more data file, whose columns have the field ids we assigned."""
 
     def values(batch: pa.RecordBatch) -> pa.RecordBatch:
         return pa.record_batch([one.wanted.of(batch) for one in filled], names)
@@ -123,7 +125,7 @@ def _fill(table: Table, filled: list[_Fresh], fragment: Any) -> Any:
     names = [one.passing for one in filled]
     sources = [one.wanted.source for one in filled if one.wanted.source is not None]
     metadata, schema = _merged(table, fragment, values, sources or ["id"])
-    given = {one.name: one.ids for one in columns_of(schema)}
+    given = {column.name: column.ids for column in columns_of(schema)}
     ours = {old: new for one in filled for old, new in _both(given[one.passing], one.column.ids)}
     facts = metadata.to_json()
     facts["files"][-1]["fields"] = [ours[number] for number in facts["files"][-1]["fields"]]
@@ -134,7 +136,7 @@ def _merged(table: Table, fragment: Any, values: Any, columns: list[str]) -> Any
     try:
         return fragment.merge_columns(values, columns=columns, batch_size=_ROWS)
     except TypeError as error:
-        # Lance reads a few rows to see what comes of them, and says this of whatever goes wrong.
+        # Lance reads a few rows to infer the result, and raises this for any failure meanwhile.
         raise DamagedError(f"{table.location} cannot be read: {error.__context__}") from error
 
 
@@ -143,7 +145,7 @@ def _both(given: list[int], ours: list[int]) -> Any:
 
 
 def _project(store: Store, table: Table, final: list[Column]) -> Table:
-    """The table with exactly these columns, all of which are in its files, or in none."""
+    """Return the table with exactly these columns, each stored in its files or in none."""
     if columns_of(table.dataset.lance_schema) == final:
         return table
     schema = schema_of(table.dataset.lance_schema, final)

@@ -1,7 +1,7 @@
 """Where a graph lives: a directory or a prefix in a bucket.
 
-Owns the reading of URIs and of the `AWS_*` variables. Everything inside a root is named relative
-to it, so that a quiet root can be moved or copied. Secrets never show in `repr` or in an error.
+Owns the parsing of URIs and of the `AWS_*` variables. Everything inside a root is named relative to
+it, so a root without writers can be moved or copied. Secrets never appear in `repr` or in errors.
 """
 
 import os
@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from omnigraph.errors import InputError
 from omnigraph.errors.redact import redact_uri
 
-# What callers may give, and what Lance calls it.
+# The options that callers may give, and Lance's names for them.
 _OPTIONS = {
     **{
         given: name
@@ -41,12 +41,12 @@ _TIMEOUTS = {"timeout": "30s", "connect_timeout": "5s", "client_max_retries": "3
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The place of one graph. `path` is the directory, or `bucket/prefix`."""
+    """The location of one graph. `path` is the directory, or `bucket/prefix`."""
 
     scheme: str
     path: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    # Equal for every spelling of one root: links are followed, once, when the root is named.
+    # Equal for every spelling of one root: symbolic links are resolved once, when it is created.
     identity: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -59,22 +59,22 @@ class Root:
 
     @property
     def uri(self) -> str:
-        """The root as people write it."""
+        """The root as users write it."""
         return self.path if self.local else f"{self.scheme}://{self.path}"
 
     def _identity(self) -> str:
         if self.local:
             return os.path.realpath(self.path)
-        # Two servers may have buckets of one name; whatever is secret in an address is left out.
+        # Two servers may have buckets of the same name; secrets in the endpoint are left out.
         return f"{redact_uri(self.options.get('aws_endpoint', '')).rstrip('/')}|{self.uri}"
 
     @property
     def access(self) -> int:
-        """Differs when a root is reached by other settings; says nothing about them."""
+        """A hash of the connection settings, to tell roots apart without revealing secrets."""
         return hash(frozenset(self.options.items()))
 
     def at(self, name: str) -> str:
-        """What Lance is given for a root-relative name."""
+        """Return the URI that Lance needs for a root-relative name."""
         return f"{self.uri}/{name}"
 
 
@@ -83,9 +83,9 @@ def parse_root(
     environment: Mapping[str, str] = os.environ,
     given: Mapping[str, object] | None = None,
 ) -> Root:
-    """Read a location: a path, `file://` or `s3://bucket/prefix`.
+    """Parse a location: a path, `file://` or `s3://bucket/prefix`.
 
-    `given` are storage options, which win over the variables of the environment.
+    `storage_options` take precedence over environment variables.
 
     >>> parse_root("s3://lake/graphs/people/", {}).path
     'lake/graphs/people'
@@ -95,7 +95,8 @@ def parse_root(
     options = read_options(given or {})
     if "://" not in text or parts.scheme == "file":
         if options:
-            raise InputError("a directory takes no storage options", reason="no such option")
+            message = "a local directory takes no storage options"
+            raise InputError(message, reason="no such option")
         return Root("file", _directory(text if "://" not in text else unquote(parts.path)))
     if parts.scheme == "s3":
         options = s3_options(environment) | options
@@ -104,7 +105,7 @@ def parse_root(
 
 
 def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
-    """The settings of an S3 client from the `AWS_*` variables; `AWS_ENDPOINT_URL_S3` wins."""
+    """Return S3 client settings from the `AWS_*` variables; `AWS_ENDPOINT_URL_S3` wins."""
     endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     path_style = environment.get("AWS_S3_FORCE_PATH_STYLE", "").lower() == "true"
     found = {
@@ -120,9 +121,9 @@ def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_options(given: Mapping[str, object]) -> dict[str, str]:
-    """Storage options under the names that Lance knows; an unknown one is refused by its name.
+    """Return storage options under Lance's names; an unknown option raises `InputError`.
 
-    Names are those of Lance and of the `AWS_*` variables, in any case.
+    Accepts Lance's names and those of the `AWS_*` variables, in any case.
 
     >>> read_options({"AWS_REGION": "eu-west-1", "allow_http": True})
     {'aws_region': 'eu-west-1', 'allow_http': 'true'}
@@ -132,9 +133,9 @@ def read_options(given: Mapping[str, object]) -> dict[str, str]:
         known = _OPTIONS.get(str(name).lower())
         if known is None:
             raise InputError(
-                f"'{name}' is no storage option",
+                f"unknown storage option '{name}'",
                 reason="unknown storage option",
-                hint=f"known are {', '.join(sorted(set(_OPTIONS.values())))}",
+                hint=f"expected one of {', '.join(sorted(set(_OPTIONS.values())))}",
             )
         if value is not None:
             found[known] = str(value).lower() if isinstance(value, bool) else str(value)
@@ -143,7 +144,7 @@ def read_options(given: Mapping[str, object]) -> dict[str, str]:
 
 def _directory(path: str) -> str:
     if not path:
-        raise InputError("an empty path names no graph", reason="empty location")
+        raise InputError("the path of a graph must not be empty", reason="empty location")
     return str(Path(path).expanduser().absolute())
 
 
@@ -151,7 +152,7 @@ def _bucket(uri: str, bucket: str, prefix: str) -> str:
     name = prefix.strip("/")
     if not bucket or not name or "@" in bucket:
         raise InputError(
-            f"'{redact_uri(uri)}' is no place for a graph",
+            f"'{redact_uri(uri)}' is not a graph location",
             reason="expected s3://bucket/prefix",
         )
     return f"{bucket}/{name}"
@@ -162,4 +163,4 @@ def _refused(uri: str, scheme: str) -> InputError:
         reason = "this needs direct storage: a path or s3://bucket/prefix, not a server"
     else:
         reason = f"'{scheme}://' is not supported: give a path, file:// or s3://bucket/prefix"
-    return InputError(f"'{redact_uri(uri)}' is not storage: {reason}", reason=reason)
+    return InputError(f"'{redact_uri(uri)}' is not a storage location: {reason}", reason=reason)

@@ -1,7 +1,7 @@
 """Row ids that a change carries over: only from rows whose old copy the same change removes.
 
-Owns that proof. Lance believes every row id it is given, so a wrong one would make two rows of one
-id, or let a later row get an id that is taken. Nothing here reads a file when it can be avoided.
+Owns that proof. Lance accepts any row id, so a wrong one would give two rows the same id, or let a
+later row get an id that is in use. Avoids reading files wherever possible.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from omnigraph.errors import InternalError
 def check_row_ids(
     dataset: Any, addresses: Sequence[int], row_ids: Sequence[int], rows: int
 ) -> None:
-    """Refuse row ids that are not those of the removed addresses, each at most once."""
+    """Refuse row ids that are not those of the removed addresses, or that repeat."""
     if len(set(addresses)) != len(addresses):
         raise InternalError("a row is removed twice by one change")
     if len(row_ids) != rows:
@@ -31,25 +31,25 @@ def check_row_ids(
 
 
 def _of_addresses(dataset: Any, addresses: Sequence[int]) -> Iterator[int]:
-    """The row ids of rows by address, from what the version itself says of its fragments."""
+    """Yield the row ids of rows by address, from the fragment metadata of the version."""
     by_fragment: dict[int, list[int]] = {}
     for address in addresses:
         by_fragment.setdefault(address >> 32, []).append(address & 0xFFFFFFFF)
     for number, offsets in by_fragment.items():
         fragment = dataset.get_fragment(number)
         if fragment is None:
-            raise InternalError(f"a row of fragment {number} is removed, which is not there")
+            raise InternalError(f"a row is removed from fragment {number}, which does not exist")
         yield from row_ids_at(fragment, offsets)
 
 
 def row_ids_at(fragment: Any, offsets: Sequence[int]) -> list[int]:
-    """The row ids of rows of a fragment by offset."""
+    """Return the row ids of rows of a fragment by offset."""
     try:
         sequence = RowIdSequence.from_inline_metadata(fragment.metadata.row_id_meta).to_pyarrow()
-    except (NotImplementedError, OSError, ValueError):  # kept in a file of its own
+    except (NotImplementedError, OSError, ValueError):  # stored in a separate file
         return _read(fragment, offsets)
     if max(offsets) >= len(sequence):
-        raise InternalError(f"a row is removed behind the end of fragment {fragment.fragment_id}")
+        raise InternalError(f"a row beyond the end of fragment {fragment.fragment_id} is removed")
     found: list[int] = sequence.take(pa.array(offsets, pa.int64())).to_pylist()
     return found
 

@@ -1,7 +1,7 @@
 """Control objects on an S3-compatible store.
 
-The only module that imports obstore. Owns the mapping of our settings and of obstore's exceptions;
-it never says that an object is absent unless the store said so.
+The only module that imports obstore. Owns the mapping of our settings and of obstore's exceptions.
+Never reports an object as absent unless the store said so.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from .failures import Kinds, reported
 from .objects import BLOCK, Found
 from .root import Root
 
-# Names of Lance's storage options, which a root holds, and obstore's names for the same things.
+# Lance's names of storage options, which a root holds, and obstore's names for the same options.
 _CONFIG = {
     "aws_region": "region",
     "aws_access_key_id": "access_key_id",
@@ -39,19 +39,19 @@ _KINDS: Kinds = {
     refused.NotSupportedError: "configuration",
     refused.InvalidPathError: "permanent",
     refused.UnknownConfigurationKeyError: "configuration",
-    # Everything else, from a refused connection to a wrong region, has this one type.
+    # obstore raises this one type for everything else, from a refused connection to a wrong region.
     refused.BaseError: "unknown",
 }
-# Making a client asks nothing of a store: whatever fails then is a matter of its settings.
+# Creating a client sends no request: a failure then is always caused by the settings.
 _SETTINGS: Kinds = {refused.BaseError: "configuration", ValueError: "configuration"}
-# obstore raises the built-in exception for the type that it has itself.
+# obstore raises Python's built-in exception where one exists.
 _ABSENT = (FileNotFoundError, refused.NotFoundError)
-# A control object is small: who waits longer than this waits for a store that is not there.
+# Control objects are small: a request that takes longer means that the store does not respond.
 _REQUEST = timedelta(seconds=10)
 _TRYING = timedelta(seconds=10)
-# A block of a data file, on a slow line.
+# For a block of a data file over a slow connection.
 _TRANSFER = timedelta(seconds=120)
-_PAGE = 1000  # names that a store gives at once
+_PAGE = 1000  # names per page of a listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,11 @@ class S3Backend:
     """The objects below a prefix of a bucket. Creation is a conditional PUT: first wins."""
 
     store: S3Store
-    bulk: S3Store  # the same bucket, for requests that carry data and may take long
+    bulk: S3Store  # the same bucket, for requests that carry data and may take longer
 
     @classmethod
     def connect(cls, root: Root) -> "S3Backend":
-        """A client for a root. Nothing is asked of the store yet."""
+        """Create the clients for a root; sends no request."""
         bucket, _, prefix = root.path.partition("/")
         _check_endpoint(root.options)
         with reported("none", _SETTINGS):
@@ -80,7 +80,7 @@ class S3Backend:
         return cls(store, bulk)
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of an object; None only when the store says that there is none."""
+        """Return the bytes of an object; None only if the store says that it does not exist."""
         with reported("none", _KINDS):
             try:
                 return bytes(obstore.get(self.store, name).bytes())
@@ -88,7 +88,7 @@ class S3Backend:
                 return None
 
     def create(self, name: str, body: bytes) -> bool:
-        """Create an object; False when the name is taken, perhaps by our own lost attempt."""
+        """Create an object; False if the name is taken, perhaps by our own lost attempt."""
         with reported("unknown", _KINDS):
             try:
                 obstore.put(self.store, name, body, mode="create", use_multipart=False)
@@ -97,12 +97,12 @@ class S3Backend:
             return True
 
     def replace(self, name: str, body: bytes) -> None:
-        """Write an object over an old one."""
+        """Overwrite an object."""
         with reported("unknown", _KINDS):
             obstore.put(self.store, name, body, use_multipart=False)
 
     def blocks(self, name: str) -> Iterator[bytes] | None:
-        """The bytes of an object piece by piece; None only when the store says there is none."""
+        """Return the blocks of an object; None only if the store says that it does not exist."""
         with reported("none", _KINDS):
             try:
                 return _pieces(obstore.get(self.bulk, name))
@@ -110,7 +110,7 @@ class S3Backend:
                 return None
 
     def fill(self, name: str, blocks: Iterator[bytes]) -> None:
-        """Write an object piece by piece."""
+        """Write an object block by block."""
         with reported("unknown", _KINDS):
             obstore.put(self.bulk, name, _elsewhere(blocks), chunk_size=BLOCK)
 
@@ -120,7 +120,7 @@ class S3Backend:
             obstore.put(self.bulk, name, body, use_multipart=False)
 
     def remove(self, name: str) -> None:
-        """Remove an object; one that is not there is no error."""
+        """Remove an object; it is no error if it does not exist."""
         with reported("unknown", _KINDS):
             try:
                 obstore.delete(self.store, name)
@@ -128,33 +128,33 @@ class S3Backend:
                 return
 
     def list(self, prefix: str) -> Iterator[Found]:
-        """The objects below `prefix/`, page by page; unfinished ones are not shown."""
+        """Yield the objects below `prefix/`, page by page; unfinished ones are omitted."""
         with reported("none", _KINDS):
             for page in obstore.list(self.store, prefix or None, chunk_size=_PAGE):
                 yield from _shown(page)
 
     def level(self, prefix: str) -> tuple[Sequence[str], Sequence[Found]]:
-        """One level of names: a listing with a delimiter."""
+        """Return one level of names, by a listing with a delimiter."""
         with reported("none", _KINDS):
             found = obstore.list_with_delimiter(self.store, prefix)
             places = [one.rstrip("/") for one in found["common_prefixes"]]
             return places, list(_shown(found["objects"]))
 
     def unfinished(self, prefix: str) -> Iterator[Found]:
-        """Nothing: an object is there when it is whole."""
+        """Return nothing: an object becomes visible only when it is complete."""
         del prefix
         return iter(())
 
     def stillness(self, prefix: str) -> object | None:
-        """Nothing tells but a request."""
+        """Return None: only a request could tell."""
         return None
 
     def glance(self, name: str) -> Found | None:
-        """Nothing: that takes a request."""
+        """Return None: this takes a request."""
         return None
 
     def first(self, prefix: str, count: int) -> Sequence[Found]:
-        """The first page of a listing: a store gives names in order."""
+        """Return the start of the first page of a listing: a store lists names in order."""
         with reported("none", _KINDS):
             page = next(iter(obstore.list(self.store, prefix, chunk_size=_PAGE)), ())
             return list(_shown(page))[:count]
@@ -162,13 +162,13 @@ class S3Backend:
 
 def _shown(page: Iterable[Any]) -> Iterator[Found]:
     for one in page:
-        # A root that was copied from a disk may hold leftovers of a crash.
+        # A root that was copied from a disk may contain unfinished files of a crashed writer.
         if "#" not in one["path"].rpartition("/")[2]:
             yield Found(one["path"], one["size"], one["last_modified"], one["e_tag"] or "")
 
 
 def _elsewhere(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The same pieces, fetched by another thread: a client that sends must not also ask."""
+    """Yield the same blocks, fetched in another thread: a client must not read while it sends."""
     with ThreadPoolExecutor(1, "fetch") as fetching:
         while (piece := fetching.submit(next, blocks, None).result()) is not None:
             yield piece
@@ -181,11 +181,12 @@ def _pieces(found: Any) -> Iterator[bytes]:
 
 
 def _check_endpoint(options: Mapping[str, str]) -> None:
-    """Refuse what the client would panic about, or report as a request that failed."""
+    """Refuse endpoints that make the client panic or that it reports as failed requests."""
     endpoint = options.get("aws_endpoint", "https://s3")
     parts = urlsplit(endpoint)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise _misconfigured("AWS_ENDPOINT_URL is no http or https address", "give a full address")
+        reason = "AWS_ENDPOINT_URL is not an http or https address"
+        raise _misconfigured(reason, "give a full address")
     if parts.scheme == "http" and options.get("allow_http") != "true":
         reason = "AWS_ENDPOINT_URL is not encrypted (http), which is not allowed"
         raise _misconfigured(reason, "use https, or set AWS_ALLOW_HTTP=true")
@@ -199,7 +200,7 @@ def _config(options: Mapping[str, str]) -> Any:
     found: dict[str, Any] = {
         name: options[ours] for ours, name in _CONFIG.items() if options.get(ours)
     }
-    # One DELETE for one object: not every store knows the bulk form.
+    # One DELETE per object: not every store supports bulk deletion.
     found["disable_bulk_delete"] = True
     virtual = options.get("aws_virtual_hosted_style_request")
     if virtual is not None:

@@ -1,7 +1,7 @@
-"""Reading rows of one table version: scans with a filter, batches, rows by row id.
+"""Read rows of one table version: scans with a filter, batches, rows by row id.
 
-Filters are Arrow expressions, never text. A row id that is not there leaves nulls and never shifts
-the others: Lance drops it silently.
+Filters are Arrow expressions, never text. A missing row id yields nulls and never shifts other
+rows, although Lance silently drops it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,10 +18,10 @@ from .table import Table
 Ids = npt.NDArray[np.int64]
 
 ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"
-_DENSE = 6  # when more than one row in this many is wanted, a scan is quicker than a take
+_DENSE = 6  # when more than one row in this many is needed, a scan is faster than a take
 _SMALL = 2_000
-# Lance reads ahead of a slow reader until this is full; its own choice is two gigabytes. A batch
-# that is larger than this still comes.
+# Lance reads ahead of a slow consumer up to this many bytes; its default is two gigabytes. A single
+# batch may be larger.
 _READ_AHEAD = 64 << 20
 
 
@@ -34,7 +34,7 @@ def scan(
     addresses: bool = False,
     limit: int | None = None,
 ) -> pa.Table:
-    """The rows that pass `where`, in storage order, with `_rowid` and `_rowaddr` if asked for."""
+    """Return the rows that pass the filter, in storage order, on request with ids and addresses."""
 
     def read(indexed: bool) -> pa.Table:
         found: pa.Table = table.dataset.to_table(
@@ -51,7 +51,7 @@ def scan(
 
 
 def find_rows(table: Table, column: str, values: Sequence[str], columns: Sequence[str]) -> pa.Table:
-    """Rows whose `column` is one of `values`, with `_rowid` and `_rowaddr`."""
+    """Return rows whose `column` is one of `values`, with `_rowid` and `_rowaddr`."""
     import pyarrow.compute as pc
 
     where = pc.field(column).isin(pa.array(values, table.schema.field(column).type))
@@ -66,7 +66,7 @@ def batches(
     row_ids: bool = False,
     size: int = 65_536,
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows a batch at a time; memory stays that of a few batches."""
+    """Yield the same rows in batches; memory holds only a few batches."""
 
     def read(indexed: bool) -> Iterator[pa.RecordBatch]:
         found: Iterator[pa.RecordBatch] = table.dataset.to_batches(
@@ -85,12 +85,12 @@ def batches(
 
 
 def count(table: Table) -> int:
-    """How many rows a table has."""
+    """Return how many rows a table has."""
     return int(table.dataset.count_rows())
 
 
 def take(table: Table, row_ids: Ids, columns: Sequence[str]) -> pa.Table:
-    """Rows by row id, in that order, each as often as it is named; absent ones (-1) are null."""
+    """Return rows by row id, in that order, repeated as given; missing ones (-1) are null."""
     wanted = distinct(row_ids)
     found = _fetch(table, wanted, columns)
     present = row_id_array(found)
@@ -98,19 +98,19 @@ def take(table: Table, row_ids: Ids, columns: Sequence[str]) -> pa.Table:
 
 
 def row_id_array(found: pa.Table) -> Ids:
-    """The row ids of a scan as numbers."""
+    """Return the row ids of a scan as signed integers."""
     ids: Ids = found[ROW_ID].to_numpy().astype(np.int64, copy=False)
     return ids
 
 
 def distinct(row_ids: Ids) -> Ids:
-    """Each row id once, in order, without nulls.
+    """Return each row id once, in ascending order, without -1.
 
     >>> distinct(np.array([7, -1, 2, 7])).tolist()
     [2, 7]
     """
     if len(row_ids) > _SMALL and int(row_ids.max()) < _DENSE * len(row_ids):
-        seen = np.zeros(int(row_ids.max()) + 2, np.bool_)  # the last place is that of -1
+        seen = np.zeros(int(row_ids.max()) + 2, np.bool_)  # the last slot is for -1
         seen[row_ids] = True
         return np.flatnonzero(seen[:-1])
     found = np.unique(row_ids)
@@ -118,7 +118,7 @@ def distinct(row_ids: Ids) -> Ids:
 
 
 def _fetch(table: Table, wanted: Ids, columns: Sequence[str]) -> pa.Table:
-    """Rows in any order, with `_rowid`; more than wanted when that is quicker."""
+    """Return rows in any order, with `_rowid`; more rows than requested if that is faster."""
     if len(wanted) == 0:
         empty = pa.schema([table.schema.field(name) for name in columns])
         return empty.append(pa.field(ROW_ID, pa.uint64())).empty_table()
@@ -132,7 +132,7 @@ def _fetch(table: Table, wanted: Ids, columns: Sequence[str]) -> pa.Table:
 
 
 def aligned(found: pa.Table, present: Ids, asked: Ids) -> pa.Table:
-    """Rows put in the order asked for; `present` are the row ids of `found`, in its order."""
+    """Return rows in the order requested; `fetched_row_ids` are the row ids of `fetched_rows`."""
     if len(present) == len(asked) and bool((present == asked).all()):
         return found
     if len(present) == 0:
@@ -145,12 +145,12 @@ def aligned(found: pa.Table, present: Ids, asked: Ids) -> pa.Table:
 
 
 def _positions(present: Ids, asked: Ids) -> Ids:
-    """Where each id stands in `present`, or -1."""
+    """Return where each id is in `fetched_row_ids`, or -1."""
     if len(asked) == 0:
         return asked
     top = max(int(present.max()), int(asked.max()))
     if top < _DENSE * (len(present) + len(asked)) + _SMALL:
-        where = np.full(top + 2, -1, np.int64)  # the last place is that of -1
+        where = np.full(top + 2, -1, np.int64)  # the last slot is for -1
         where[present] = np.arange(len(present))
         return where[asked]
     order = np.argsort(present, kind="stable")

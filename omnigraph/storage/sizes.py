@@ -1,10 +1,10 @@
-"""How large a fragment is made, by whoever makes one: a load, a merge, an upkeep.
+"""The size of new fragments, for every writer: loads, merges, maintenance.
 
-Numbers only, and nothing that takes time to import.
+Only numbers: this module must stay fast to import.
 """
 
-# A change of one row costs as much as its fragment is large, since Lance works out the versions of
-# all its rows: 20 ms of a million rows, 3 ms of a hundred thousand. Reading does not mind: of ten
-# million rows, 39 fragments are read no slower than 10.
+# Changing one row costs time in proportion to its fragment, since Lance computes the versions of
+# all its rows: 20 ms for a million rows, 3 ms for a hundred thousand. Reads are not affected: ten
+# million rows are read as fast from 39 fragments as from 10.
 FRAGMENT_ROWS = 1 << 18
 FRAGMENT_BYTES = 128 << 20

@@ -1,6 +1,6 @@
-"""Staged changes as JSON, so that somebody else can commit them after their writer is gone.
+"""Staged changes as JSON, so that another process can commit them after their writer is gone.
 
-Owns the text form of the operations that are staged; it never writes anything itself.
+Owns the JSON form of staged operations. Never writes anything itself.
 """
 
 import json
@@ -14,7 +14,7 @@ from .table import Mark, Staged, Table
 
 
 def staged_to_json(staged: Staged) -> dict[str, Any]:
-    """A staged change as plain data."""
+    """Return a staged change as plain data."""
     touched = [[one.fragment, list(one.files), one.deletions] for one in staged.touched]
     return {
         "location": staged.location,
@@ -22,13 +22,13 @@ def staged_to_json(staged: Staged) -> dict[str, Any]:
         "touched": touched,
         "rows": staged.rows,
         "files": list(staged.files),
-        "checksums": {name: one.to_json() for name, one in staged.checksums.items()},
+        "checksums": {name: checksum.to_json() for name, checksum in staged.checksums.items()},
         **_operation_to_json(staged.operation),
     }
 
 
 def staged_from_json(facts: Mapping[str, Any], table: Table) -> Staged:
-    """A staged change from plain data, for a version of its table."""
+    """Restore a staged change from plain data, for a version of its table."""
     touched = tuple(Mark(number, tuple(files), gone) for number, files, gone in facts["touched"])
     return Staged(
         facts["location"],
@@ -64,7 +64,7 @@ def _operation_to_json(operation: Any) -> dict[str, Any]:
 
 def _operation_from_json(facts: Mapping[str, Any], table: Table) -> Any:
     if facts["kind"] == "rewrite":
-        return LanceOperation.Rewrite([_group(*one) for one in facts["groups"]], [])
+        return LanceOperation.Rewrite([_group(*group) for group in facts["groups"]], [])
     new = [_fragment(one) for one in facts["new"]]
     if facts["kind"] == "append":
         return LanceOperation.Append(new)

@@ -1,7 +1,7 @@
-"""Data files written so that their checksums are known: on a disk in place, on S3 through a spool.
+"""Write data files so that their checksums are known: on a disk in place, for S3 through a spool.
 
-Lance does not say what it wrote to an object store, and reading a file back costs a request. So
-files for an object store are first written to a local directory, and sent from there: as many
+Lance does not report what it wrote to an object store, and reading a file back costs a request. So
+files for an object store are first written to a local directory and uploaded from there: as many
 requests as Lance would need, and a checksum that stays valid when the root moves to a disk.
 """
 
@@ -32,7 +32,7 @@ FORMAT: Literal["2.2"] = "2.2"
 
 @dataclass(frozen=True, slots=True)
 class WrittenFragments:
-    """Fragments that no version names yet, and the checksums of their files that are known."""
+    """Fragments that no version names yet, and those checksums of their files that are known."""
 
     fragments: list[Any]
     checksums: dict[str, FileChecksum] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class WrittenFragments:
 def write_data(
     store: Store, location: str, dataset: Any, rows: pa.Table, rows_per_file: int
 ) -> WrittenFragments:
-    """Write rows as data files of a table, at most so many rows in each."""
+    """Write rows as data files of a table, with at most `rows_per_file` rows each."""
     if store.root.local:
         return WrittenFragments(_write(dataset, rows, rows_per_file, store.options))
     with tempfile.TemporaryDirectory(prefix="omnigraph-") as directory:
@@ -63,7 +63,7 @@ def _write(dataset: Any, rows: pa.Table, rows_per_file: int, options: Any) -> li
 
 
 def _mirror(dataset: Any, directory: str) -> Any:
-    """An empty local table with the same fields and field ids."""
+    """Create an empty local table with the same fields and field ids."""
     return lance.LanceDataset.commit(
         directory,
         LanceOperation.Overwrite(dataset.lance_schema, []),
@@ -73,7 +73,7 @@ def _mirror(dataset: Any, directory: str) -> Any:
 
 
 def _send(store: Store, location: str, directory: Path) -> Iterator[tuple[str, FileChecksum]]:
-    """Send all data files; blobs come before the data file that names them."""
+    """Upload all data files; blob files come before the data file that names them."""
     files = (path for path in (directory / "data").rglob("*") if path.is_file())
     for path in sorted(files, key=lambda path: (-len(path.parts), path)):
         name = f"{location}/{path.relative_to(directory).as_posix()}"
@@ -94,12 +94,12 @@ def _blocks(path: Path) -> Iterator[bytes]:
 def delete_rows(
     store: Store, location: str, version: int, fragment: Any, offsets: list[int]
 ) -> tuple[Any | None, dict[str, FileChecksum]]:
-    """A fragment without some rows, None when none is left; and the checksum of its new file."""
+    """Delete rows of a fragment; return it (None if no row remains) and its new checksums."""
     if store.root.local:
         return fragment.delete_rows(offsets), {}
     known = known_offsets(store, location, fragment)
     if known is None:
-        raise DamagedError(f"a list of deleted rows of {location} is missing or damaged")
+        raise DamagedError(f"a deletion file of {location} is missing or damaged")
     deleted = np.union1d(known, np.asarray(offsets, np.int64))
     if len(deleted) == fragment.physical_rows:
         return None, {}
@@ -119,5 +119,5 @@ def delete_rows(
 
 
 def manifest_checksum(dataset: Any) -> FileChecksum:
-    """The checksum of a version as Lance holds it in memory: of its file, the manifest itself."""
+    """Return the checksum of a version from memory: of the manifest section of its file."""
     return checksum_manifest(dataset._ds.serialized_manifest())

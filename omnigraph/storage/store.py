@@ -1,7 +1,7 @@
-"""One open root: its place, its control objects, its effects and its open tables.
+"""One open root: its location, its control objects, its effects and its open tables.
 
-Owns the caches of table handles and of immutable objects. A handle is kept as long as it is used,
-because opening a pinned version costs two requests and holding it costs none.
+Owns the caches of open datasets and of immutable objects. A dataset stays open as long as it is
+used: opening a pinned version costs two requests, keeping it open costs none.
 """
 
 import threading
@@ -25,15 +25,15 @@ mend_filters()
 
 Durability = Literal["fsync", "os"]
 _HANDLES = 512
-_INDEXES, _METADATA = 1 << 30, 1 << 28  # bytes that Lance may remember
-_SMALL = 8 << 20  # for the states of a branch: only the newest is read
+_INDEXES, _METADATA = 1 << 30, 1 << 28  # bytes that Lance may cache
+_SMALL = 8 << 20  # for manifests of branches: only the newest version is read
 _REMEMBERED = 1 << 16  # commits, of about a kilobyte each
 
 
 def new_session(most: int = _INDEXES) -> Any:
-    """What Lance remembers of files and indexes, in at most so many bytes each.
+    """Return a Lance session, whose caches of metadata and indexes are limited in bytes.
 
-    Each version of a table leaves something there: a process may write for weeks.
+    Each table version adds cache entries, and a process may write for weeks.
     """
     lance_: Any = lance
     files = min(most, _METADATA)
@@ -42,9 +42,9 @@ def new_session(most: int = _INDEXES) -> Any:
 
 @dataclass(slots=True, eq=False)
 class Handles:
-    """Open Lance datasets by (location, version), the least used dropped first.
+    """Open Lance datasets by (location, version); evicts the least recently used.
 
-    A handle is marked as checked when what it would read on its own was proved to be readable.
+    A dataset is marked as checked when the files that Lance reads on its own were verified.
     """
 
     limit: int = _HANDLES
@@ -53,7 +53,7 @@ class Handles:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, location: str, version: int) -> Any | None:
-        """The handle, if it is held."""
+        """Return the dataset if it is cached."""
         with self._lock:
             found = self._open.get((location, version))
             if found is not None:
@@ -61,23 +61,23 @@ class Handles:
             return found
 
     def clear(self) -> None:
-        """Let go of all handles: those of removed versions would answer until a file is read."""
+        """Drop all datasets: those of removed versions would answer until they read a file."""
         with self._lock:
             self._open.clear()
             self._checked.clear()
 
     def is_checked(self, location: str, version: int) -> bool:
-        """Whether the files of a version that is held were checked."""
+        """Return whether the files of a cached version were checked."""
         return (location, version) in self._checked
 
     def mark_checked(self, location: str, version: int) -> None:
-        """Remember that the files of a version were checked, as long as its handle is held."""
+        """Record that the files of a version were checked, as long as it is cached."""
         with self._lock:
             if (location, version) in self._open:
                 self._checked.add((location, version))
 
     def put(self, location: str, dataset: Any) -> None:
-        """Hold a handle."""
+        """Cache a dataset."""
         with self._lock:
             self._open[location, dataset.version] = dataset
             while len(self._open) > self.limit:
@@ -87,7 +87,7 @@ class Handles:
 
 @dataclass(slots=True, eq=False)
 class Memory:
-    """Immutable objects as they were understood, by name, the least used dropped first."""
+    """Decoded immutable objects by name; evicts the least recently used."""
 
     limit: int = _REMEMBERED
     _held: OrderedDict[str, tuple[int, Any]] = field(default_factory=OrderedDict)
@@ -95,7 +95,7 @@ class Memory:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, name: str) -> Any | None:
-        """What was remembered under a name that is never written twice."""
+        """Return the cached object of a name; names are never written twice."""
         with self._lock:
             if name not in self._held:
                 return None
@@ -103,7 +103,7 @@ class Memory:
             return self._held[name][1]
 
     def put(self, name: str, value: Any, *, weight: int = 1) -> None:
-        """Remember; what is heavier than the limit alone is not kept."""
+        """Cache an object; one heavier than the whole limit is not kept."""
         with self._lock:
             self._weight += weight - self._held.pop(name, (0, None))[0]
             self._held[name] = (weight, value)
@@ -113,7 +113,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """What every function of storage works on."""
+    """An open root: the context that every storage function works on."""
 
     root: Root
     objects: Objects
@@ -122,20 +122,21 @@ class Store:
     handles: Handles = field(default_factory=Handles)
     memory: Memory = field(default_factory=Memory, compare=False, repr=False)
     session: Any = field(default_factory=new_session)
-    verifier: Any = field(default=None, compare=False, repr=False)  # called on the first use
+    verifier: Any = field(default=None, compare=False, repr=False)  # called at a table's first use
     _durable: set[Path] = field(default_factory=set, compare=False, repr=False)
 
     @property
     def options(self) -> dict[str, str] | None:
-        """Storage options for Lance."""
+        """The storage options for Lance."""
         return dict(self.root.options) or None
 
     def open(self, location: str, version: int | None = None) -> Any:
-        """A Lance dataset at a root-relative place; without a version the newest, never held.
+        """Open a Lance dataset at a root-relative location; the newest version is never cached.
 
-        Raises `AbsentError` only when a listing proves that it is not there.
+        Raises `AbsentError` only if a listing proves that the dataset or version does not exist.
         """
-        if version is None:  # of its own: a name may stand for something else by now
+        # The newest version gets a session of its own: the name may mean another dataset by now.
+        if version is None:
             return self._load(location, session=new_session(_SMALL))
         held = self.handles.get(location, version)
         if held is None:
@@ -151,24 +152,24 @@ class Store:
                     found = lance.dataset(
                         self.root.at(location), storage_options=self.options, **how
                     )
-                    _ = found.schema  # now: a damaged one makes Lance panic
+                    _ = found.schema  # decode it now: Lance panics on a damaged schema
                 return found
             except (OSError, ValueError) as error:
-                # Lance says the same to an absent table and to a store that gives no answer.
+                # Lance raises the same error for an absent table and for a store without answer.
                 names = self._listed(location, how.get("version"))
                 if not names:
-                    raise AbsentError(f"{location} is not there") from error
-                # It lists, then reads: what was newest may be replaced and cleaned up in between.
+                    raise AbsentError(f"{location} does not exist") from error
+                # Lance lists, then reads: the newest may be replaced and cleaned up in between.
                 if "version" in how or min(names) == seen:
                     raise storage_failure(error, effect="none") from error
                 seen = min(names)
 
     def has(self, location: str, version: int) -> bool:
-        """Whether a version of a dataset is there still, by a listing, whatever is held open."""
+        """Return whether a version of a dataset exists, by a listing, ignoring the cache."""
         return bool(self._listed(location, version))
 
     def _listed(self, location: str, version: int | None) -> set[str]:
-        """The names of all versions, the newest first by name, or of one."""
+        """Return the file names of all versions, or of one; the newest sorts first."""
         found = {one.name for one in self.objects.list(f"{location}/_versions")}
         return found if version is None else found & version_names(location, version)
 
@@ -179,14 +180,14 @@ class Store:
         visit_files(self.root.path, names, None, self._durable)
 
     def checksum_files(self, names: Iterable[str]) -> dict[str, FileChecksum]:
-        """The checksums of files that were just written; none on an object store."""
+        """Return the checksums of files that were just written; none on an object store."""
         return visit_files(self.root.path, names, {}, None) if self.root.local else {}
 
     def read_back(self, names: Sequence[str], *, blobs: bool = False) -> dict[str, FileChecksum]:
-        """The checksums of files that Lance wrote, read back from an object store.
+        """Return the checksums of files that Lance wrote; read back from an object store.
 
-        For bulk work only: it costs a request for each file, and a listing for each data file that
-        may have `blobs` beside it.
+        For bulk work only: costs a request for each file, with `include_blobs` also a listing for
+        each data file, to find the blob files beside it.
         """
         if self.root.local:
             return self.checksum_files(names)
@@ -200,20 +201,21 @@ class Store:
     ) -> dict[str, FileChecksum]:
         """Sync written files, and return their checksums while they are in the page cache.
 
-        `known` are checksums that a writer elsewhere took. On an object store there are no others:
-        reading a file back would cost a request.
+        `known_checksums` were taken by the writers. On an object store there are no others: reading
+        a file back would cost a request.
         """
         if not self.root.local:
             return dict(known or {})
         durable = self._durable if self.durability == "fsync" else None
         try:
             return visit_files(self.root.path, names, known or {}, durable)
-        except FileNotFoundError as error:  # a collector took it: the writer stages it again
-            raise AbsentError(f"{error.filename} is gone before it was committed") from error
+        except FileNotFoundError as error:  # cleanup removed it: the writer stages it again
+            message = f"{error.filename} was removed before it was committed"
+            raise AbsentError(message) from error
 
 
 def version_names(location: str, version: int) -> set[str]:
-    """The names that a version of a dataset can have: in its line, or detached.
+    """Return the file names that a version of a dataset can have: attached or detached.
 
     >>> sorted(version_names("t", 1))
     ['t/_versions/18446744073709551614.manifest', 't/_versions/d1.manifest']
@@ -229,9 +231,9 @@ def open_store(
     durability: Durability = "fsync",
     options: Mapping[str, object] | None = None,
 ) -> Store:
-    """A store for a location. Nothing is read or written yet.
+    """Open the store of a location; reads and writes nothing yet.
 
-    `options` win over the `AWS_*` variables.
+    `storage_options` take precedence over the `AWS_*` variables.
     """
     root = parse_root(uri, given=options)
     effects = effects or Effects()

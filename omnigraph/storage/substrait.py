@@ -1,9 +1,9 @@
-"""Lets filters reach tables whose columns Arrow cannot describe to Lance.
+"""Make filters work on tables whose columns Arrow cannot describe to Lance.
 
-A filter travels with the schema of its table. Lance leaves out the types that cannot travel, but
-forgets numbers without a sign inside of lists: then no filter on such a table would work at all.
-Columns of numbers without a sign travel as wider ones; Lance then compares by the stored type, so
-that their indexes are asked. Constants of a filter must be made here, or they do not fit.
+A filter is sent to Lance together with the schema of its table. Lance omits types that cannot be
+sent, but misses unsigned integers inside lists: then no filter on such a table would work at all.
+Unsigned columns are sent as wider signed types; Lance then compares by the stored type, so that
+their indexes are used. Constants of a filter must be created here, or their types do not match.
 """
 
 import importlib
@@ -11,14 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 
-# By its name: `lance.dataset` is the function that hides the module.
+# Imported by name: the function `lance.dataset` hides the module.
 _lance: Any = importlib.import_module("lance.dataset")
 _known: Any = _lance._needs_substrait_placeholder
 _serialize: Any = _lance._serialize_expression
 
 
 def constant(value: Any, kind: pa.DataType) -> pa.Scalar:
-    """One value to compare a column of this type with.
+    """Return a value to compare a column of this type with.
 
     >>> constant(7, pa.uint32()).type, constant(7, pa.int32()).type
     (DataType(int64), DataType(int32))
@@ -27,7 +27,7 @@ def constant(value: Any, kind: pa.DataType) -> pa.Scalar:
 
 
 def constants(values: pa.Array) -> pa.Array:
-    """Values of a column's own type, one of which its value shall be."""
+    """Return values of a column's own type for a test of membership."""
     return values.cast(_wider(values.type))
 
 
@@ -49,6 +49,6 @@ def _serialized(expression: Any, schema: pa.Schema) -> Any:
 
 
 def mend_filters() -> None:
-    """Teach Lance, once, which types to leave out, and as what others travel."""
+    """Patch Lance's filter serialization: which types to omit, and which to widen."""
     _lance._needs_substrait_placeholder = _needs_placeholder
     _lance._serialize_expression = _serialized

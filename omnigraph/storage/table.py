@@ -1,7 +1,7 @@
 """One table: create it, open a version, stage changes, commit them detached, read rows.
 
 A table version never changes, and HEAD never moves after creation: every change is staged on top of
-the exact version that a state names. Uniqueness of ids is not decided here, and never by Lance.
+the exact version that a manifest names. Uniqueness of ids is not decided here, and never by Lance.
 """
 
 import json
@@ -28,8 +28,8 @@ from .store import Store
 class Table:
     """A table at one version. `version` is Lance's number; detached ones exceed 2^63.
 
-    `new_files` are the files that this process has added to the table on the way to this version,
-    with their checksums; the commit that publishes the version records them.
+    `new_files` are the files that this process added to the table on the way to this version, with
+    their checksums; the commit that publishes the version records them.
     """
 
     location: str
@@ -49,7 +49,7 @@ class Table:
 
     @property
     def highest_field_id(self) -> int:
-        """The highest field id in use, those inside lists and structs included."""
+        """The highest field id in use, including those inside lists and structs."""
         fields, highest = list(self.dataset.lance_schema.fields()), 0
         while fields:
             one = fields.pop()
@@ -60,7 +60,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How a fragment looked when an operation was planned: its id, files and deletion file."""
+    """What a fragment looked like when an operation was planned: id, files and deletion file."""
 
     fragment: int
     files: tuple[str, ...]
@@ -71,10 +71,10 @@ class Mark:
 class Staged:
     """A change of one table that is written and not yet part of any version.
 
-    `touched` are the fragments it removes or marks, `fields` the schema it was made for: both must
-    still hold where it is committed. `files` are the root-relative names that it wrote.
-    `upfront` is upkeep that is committed just before it, and that it can do without. `checksums`
-    are those of the files that were taken where the files were written.
+    `touched_fragments` are those it removes or marks, `schema_fingerprint` the schema it was made
+    for: both must still match where it is committed. `written_files` are root-relative names.
+    `prior_maintenance` is committed just before the change, which does not depend on it.
+    `checksums` were taken where the files were written.
     """
 
     location: str
@@ -88,7 +88,7 @@ class Staged:
 
 
 def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
-    """A new, empty table. Its one attached version stays HEAD for ever."""
+    """Create an empty table. Its one attached version stays HEAD for ever."""
     dataset = store.effects.run(
         "create",
         location,
@@ -109,7 +109,7 @@ def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
 
 
 def open_table(store: Store, location: str, version: int) -> Table:
-    """A table at the version that a state names, ready to be read."""
+    """Open a table at the version that a manifest names, ready to be read."""
     table = open_version(store, location, version)
     if not store.handles.is_checked(location, version):
         check_deletion_files(store, table)
@@ -120,12 +120,12 @@ def open_table(store: Store, location: str, version: int) -> Table:
 
 
 def open_version(store: Store, location: str, version: int) -> Table:
-    """A table at a version, to look at what it names; its rows must not be read."""
+    """Open a version to inspect what it names; its rows must not be read (see `open_table`)."""
     return Table(location, store.open(location, version))
 
 
 def stage_append(store: Store, table: Table, rows: pa.Table) -> Staged:
-    """Rows to be added. Touches no fragment, so it can be replayed on any later version."""
+    """Stage an append. It touches no fragment, so it can be replayed on any later version."""
     written = _write(store, table, rows)
     return Staged(
         table.location,
@@ -145,10 +145,10 @@ def stage_change(
     replaced: tuple[Sequence[int], pa.Table] | None = None,
     added: pa.Table | None = None,
 ) -> Staged:
-    """Remove rows by address, replace rows keeping their row ids, add rows: one operation.
+    """Stage one operation: remove rows by address, replace rows keeping their row ids, add rows.
 
-    `replaced` is (row ids, rows); the addresses of their old copies must be among `removed`. That
-    is checked before anything is written: Lance itself would take any row id.
+    `replacements` is (row ids, rows); the addresses of their old copies must be among
+    `removed_addresses`. This is checked before anything is written: Lance accepts any row id.
     """
     if replaced is not None:
         check_row_ids(table.dataset, removed, replaced[0], replaced[1].num_rows)
@@ -163,7 +163,7 @@ def stage_change(
 
 
 def stage_overwrite(store: Store, table: Table, rows: pa.Table) -> Staged:
-    """All rows replaced by these. Touches every fragment."""
+    """Stage the replacement of all rows. Touches every fragment."""
     written = _write(store, table, rows) if rows.num_rows else WrittenFragments([])
     touched = tuple(mark_of(one.metadata) for one in table.dataset.get_fragments())
     return Staged(
@@ -178,14 +178,14 @@ def stage_overwrite(store: Store, table: Table, rows: pa.Table) -> Staged:
 
 
 def commit(store: Store, table: Table, staged: Staged) -> Table:
-    """Make a staged change the successor of `table`, as a detached version nobody names yet.
+    """Commit a staged change on top of `table`, as a detached version that no manifest names yet.
 
-    Lance checks nothing here: the caller has proved with `replays` that the change fits.
+    Lance checks nothing here: the caller must have proved with `can_replay` that the change fits.
     """
     for one in staged.upfront:
         table = commit(store, table, one)
     if isinstance(staged.operation, LanceOperation.Rewrite):
-        gone = _following(table, {one.fragment for one in staged.touched})
+        gone = _following(table, {touched.fragment for touched in staged.touched})
         table = _detach(store, table, LanceOperation.CreateIndex([], gone)) if gone else table
     checksums = store.sync_files(staged.files, staged.checksums)
     return _detach(store, table, staged.operation, checksums)
@@ -209,7 +209,7 @@ def _detach(
     version_file = _checksum_version(store, f"{versions}d{dataset.version}.manifest", dataset)
     store.handles.put(table.location, dataset)
     store.handles.mark_checked(table.location, int(dataset.version))
-    # No state names the versions in between, only the data that they brought.
+    # No manifest names the versions in between, only the data files that they added.
     earlier = {name: one for name, one in table.new_files.items() if not name.startswith(versions)}
     return Table(table.location, dataset, {**earlier, **(checksums or {}), **version_file})
 
@@ -222,10 +222,10 @@ def _checksum_version(store: Store, name: str, dataset: Any) -> FileChecksums:
 
 
 def _following(table: Table, fragments: set[int]) -> list[Index]:
-    """Segments of indexes that would follow these fragments to where they are written anew.
+    """Return index segments that would follow these fragments when they are rewritten.
 
-    All but BTREE do. Lance then notes fragment 0 in their place, which may be one that they never
-    read, and its rows would not be found: such a segment goes before.
+    All kinds but BTREE do. Lance then records fragment 0 as covered in their place. That may be a
+    fragment the segment never read, whose rows would not be found. So these are dropped first.
     """
     return [
         segment
@@ -236,7 +236,7 @@ def _following(table: Table, fragments: set[int]) -> list[Index]:
 
 
 def index_segments(index: Any) -> list[Index]:
-    """The segments of an index, as an operation that removes them names them."""
+    """Return the segments of an index, as an operation that removes them needs them."""
     return [
         Index(
             uuid=str(one.uuid),
@@ -251,25 +251,25 @@ def index_segments(index: Any) -> list[Index]:
 
 
 def replays(staged: Staged, table: Table) -> bool:
-    """Whether a staged change means the same on this version as on the one it was made for."""
+    """Return whether a staged change means the same on this version as on its own base."""
     if staged.location != table.location or staged.fields != field_digest(table):
         return False
-    if not all(replays(one, table) for one in staged.upfront):
+    if not all(replays(maintenance, table) for maintenance in staged.upfront):
         return False
     if isinstance(staged.operation, LanceOperation.Overwrite):
-        present = {mark_of(one.metadata) for one in table.dataset.get_fragments()}
+        present = {mark_of(fragment.metadata) for fragment in table.dataset.get_fragments()}
         return set(staged.touched) == present
     return all(_stands(table, one) for one in staged.touched)
 
 
 def _stands(table: Table, mark: Mark) -> bool:
-    """Whether a fragment still looks as it did; only that one is asked, however many there are."""
+    """Return whether a fragment is unchanged; looks at this one only, however many there are."""
     found = table.dataset.get_fragment(mark.fragment)
     return found is not None and mark_of(found.metadata) == mark
 
 
 def field_digest(table: Table) -> str:
-    """Names, types and field ids: what data files written for one version mean in another."""
+    """Return names, types and field ids: data files mean the same only if these are equal."""
     fields = table.dataset.lance_schema.fields()
     return json.dumps([[f.name(), f.id(), str(table.schema.field(f.name()))] for f in fields])
 
@@ -282,7 +282,7 @@ def _write(store: Store, table: Table, rows: pa.Table) -> WrittenFragments:
 
 @dataclass(slots=True)
 class Removal:
-    """Rows that go: fragments with new deletion files, emptied fragments, and how all looked."""
+    """Removed rows: fragments with new deletion files, emptied ones, and what all looked like."""
 
     marked: list[Any] = field(default_factory=list)
     emptied: list[int] = field(default_factory=list)
@@ -293,8 +293,8 @@ class Removal:
     def as_change(
         self, table: Table, new: list[Any], rows: int, checksums: FileChecksums
     ) -> Staged:
-        """The removal and new fragments as one operation; `rows` is how many more there are."""
-        # Never `rewrite_rows`: without field lists it makes indexes answer with old values.
+        """Return the removal and new fragments as one operation; `row_delta` is the net change."""
+        # Never `rewrite_rows`: without field lists it makes indexes return old values.
         operation = LanceOperation.Update(
             removed_fragment_ids=self.emptied,
             updated_fragments=self.marked,
@@ -341,7 +341,7 @@ def _concatenate(first: pa.Table | None, second: pa.Table | None) -> pa.Table | 
 
 
 def mark_of(metadata: Any) -> Mark:
-    """How a fragment looks in a version."""
+    """Return what a fragment looks like in a version."""
     facts = metadata.to_json()
     facts = json.loads(facts) if isinstance(facts, str) else facts
     files = tuple(one["path"] for one in facts["files"])
@@ -349,10 +349,10 @@ def mark_of(metadata: Any) -> Mark:
 
 
 def files_of(table: Table, fragments: Sequence[Any]) -> tuple[str, ...]:
-    """The root-relative names of the data and deletion files of fragments."""
+    """Return the root-relative names of the data and deletion files of fragments."""
     return data_files(table, fragments) + deletion_files(table, fragments)
 
 
 def data_files(table: Table, fragments: Sequence[Any]) -> tuple[str, ...]:
-    """The root-relative names of the data files of fragments."""
+    """Return the root-relative names of the data files of fragments."""
     return tuple(f"{table.location}/data/{one.path}" for f in fragments for one in f.files)

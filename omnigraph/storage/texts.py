@@ -1,9 +1,9 @@
-"""Full-text indexes: the words that texts have, and the rows that have some of these words.
+"""Full-text indexes: the tokens that texts contain, and the rows that contain given tokens.
 
-An index finds words as they stand in the texts, and a list of them lies beside it: whoever asks
-decides which words mean the same, and changing that makes no index wrong. A text is cut only where
-Lance cuts it too, so that a word that is looked for is cut as it was in its text. What comes back
-are candidates: all rows that have a word, and perhaps others.
+An index finds tokens exactly as they appear in the texts, and a list of all tokens is stored beside
+it. The caller decides which tokens are equivalent, so changing that makes no index wrong. A text is
+split only where Lance splits it too, so that a query token is split as it was in its text. Results
+are candidates: all rows that contain a token, and perhaps others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,9 +26,9 @@ from .store import Store
 from .table import Table
 
 KIND = "INVERTED"
-# What Lance and the engine both cut at. Whatever else one of them cuts at stays within a word.
+# What Lance and the engine both split at. Where only one of them splits, a token stays whole here.
 CUTS = r"[\p{P}\p{Z}\p{C}$+<=>^`|~]+"
-SEEN = r"[\p{L}\p{N}]"  # a word without any of these may have nothing that Lance would find
+SEEN = r"[\p{L}\p{N}]"  # a token without any of these may contain nothing that Lance indexes
 _SLOT = "fulltext:"
 _HOW: dict[str, Any] = {
     "base_tokenizer": "simple",
@@ -39,12 +39,12 @@ _HOW: dict[str, Any] = {
     "max_token_length": None,
     "with_position": False,
 }
-_WIDTH = 1 << 20  # words that are counted together before equal ones become one
+_WIDTH = 1 << 20  # tokens that are collected before equal ones are merged
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of a full-text index, and the fragments it covers."""
+    """A segment of a full-text index, and the fragments it covers."""
 
     name: str
     uuid: str
@@ -52,7 +52,7 @@ class Segment:
 
 
 def text_slot(column: str) -> str:
-    """What the full-text index of a column is called beside the column's other index.
+    """Return the key of the full-text index of a column, next to the column's other index.
 
     >>> text_slot("body"), column_of("fulltext:body"), column_of("body")
     ('fulltext:body', 'body', 'body')
@@ -61,12 +61,12 @@ def text_slot(column: str) -> str:
 
 
 def column_of(slot: str) -> str:
-    """The column of an index."""
+    """Return the column of an index key."""
     return slot.removeprefix(_SLOT)
 
 
 def text_segments(table: Table, column: str) -> list[Segment]:
-    """The parts of the full-text index of a column, none when it has none."""
+    """Return the segments of the full-text index of a column; an empty list if it has none."""
     return [
         Segment(one.name, str(part.uuid), frozenset(part.fragment_ids))
         for one in table.dataset.describe_indices()
@@ -78,13 +78,13 @@ def text_segments(table: Table, column: str) -> list[Segment]:
 def write_text_index(
     store: Store, table: Table, column: str, name: str, fragments: Sequence[int]
 ) -> Index:
-    """Write a segment over some fragments, with its words. No version names it yet."""
+    """Write a segment over some fragments, with its tokens. No version names it yet."""
 
     def write() -> Index:
         made = table.dataset.create_index_uncommitted(
             column, KIND, name=name, fragment_ids=list(fragments), replace=True, **_HOW
         )
-        # Until then Lance keeps it in a form that it cannot read.
+        # Before the merge, Lance keeps the segment in a form that it cannot read.
         whole: Index = table.dataset.merge_existing_index_segments([made])
         _write_words(store, table, whole.uuid, words_of(table, column, fragments))
         return whole
@@ -93,7 +93,7 @@ def write_text_index(
 
 
 def words_of(table: Table, column: str, fragments: Sequence[int]) -> pa.Table:
-    """The words of the texts in some fragments, each with how often it stands there."""
+    """Return the tokens of the texts in some fragments, each with its number of occurrences."""
     held: list[pa.Table] = []
     for batch in read_fragments(table, fragments, [column]):
         held += _counted(batch.column(column))
@@ -104,7 +104,7 @@ def words_of(table: Table, column: str, fragments: Sequence[int]) -> pa.Table:
 
 
 def cut(column: pa.Array) -> pa.Array:
-    """The words of each text; some may be empty. Lower case only where Lance sees no other word."""
+    """Return the tokens of each text, some may be empty; lower case only as far as Lance agrees."""
     return pc.split_pattern_regex(pc.ascii_lower(column), CUTS)
 
 
@@ -132,12 +132,12 @@ def _write_words(store: Store, table: Table, uuid: str, words: pa.Table) -> None
 
 
 def words_file(table: Table, uuid: str) -> str:
-    """The root-relative name of the words of a segment."""
+    """Return the root-relative name of the token file of a segment."""
     return f"{table.location}/_indices/{uuid}/{WORDS}"
 
 
 def read_words(store: Store, table: Table, segment: Segment) -> pa.Table | None:
-    """The words of a segment; None when they cannot be read."""
+    """Return the tokens of a segment; None, with a warning, if they cannot be read."""
     from lance.file import LanceFileReader
 
     path = store.root.at(words_file(table, segment.uuid))
@@ -151,9 +151,9 @@ def read_words(store: Store, table: Table, segment: Segment) -> pa.Table | None:
 
 
 def candidates(table: Table, column: str, words: Sequence[str]) -> Ids | None:
-    """The rows that have one of these words by the index, in order, and perhaps some others.
+    """Return the rows that contain one of these tokens by the index, and perhaps some others.
 
-    None when the index cannot be read. Rows that it does not cover are not among them.
+    Row ids are sorted. None if the index cannot be read. Rows that it does not cover are missing.
     """
     from lance.query import MatchQuery
 
@@ -172,5 +172,5 @@ def candidates(table: Table, column: str, words: Sequence[str]) -> Ids | None:
 
 
 def unseen(words: pa.Array) -> Iterator[str]:
-    """Those of some words that an index may not find although it covers them."""
+    """Yield those tokens that an index may not find although it covers them."""
     yield from words.filter(pc.invert(pc.match_substring_regex(words, SEEN))).to_pylist()

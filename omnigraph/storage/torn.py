@@ -1,7 +1,7 @@
-"""The newest versions of a cell, torn by a power loss: found, and set aside.
+"""The newest versions of a cell that a power loss left incomplete: find them, and set them aside.
 
-On a disk a version is synced before it is acknowledged. So the newest ones that cannot be read,
-while the one right below them can, were promised to nobody. All else that cannot be read is left.
+On a disk a version is synced before it is acknowledged. So newest versions that cannot be read,
+while the one right below them can, were never acknowledged. Any other damage is left as it is.
 """
 
 import fcntl
@@ -22,47 +22,47 @@ from .objects import sync_directory
 from .store import Store
 
 _LAST = (1 << 64) - 1
-_MAGIC = b"LANC"  # how every version file of Lance ends
-_BLOCK = 512  # bytes: what a disk writes at once
+_MAGIC = b"LANC"  # the last bytes of every version file of Lance
+_BLOCK = 512  # bytes: the unit in which a disk writes
 
 
 class TornError(StorageError):
-    """The newest version was cut off while it was written, and was never acknowledged."""
+    """The newest version was interrupted while it was written, and was never acknowledged."""
 
     code = "StorageError"
     kind = "permanent"
     effect = "none"
-    hint = "open the graph read-write once: this version is set aside, the one before it stands"
+    hint = "open the graph read-write once: this sets the version aside and uses the one before it"
 
 
 def torn_version(store: Store, location: str) -> int | None:
-    """The newest version of a cell if it is torn; None when it is not, or when nobody can tell."""
+    """Return the newest version of a cell if it is torn; None if it is not, or if unknown."""
     found = torn_run(store, location)
     return found[0] if found else None
 
 
 def torn_run(store: Store, location: str) -> list[int]:
-    """The torn versions above the newest readable one, newest first; none when nobody can tell."""
+    """Return the torn versions above the newest readable one, newest first; empty if unknown."""
     versions = sorted(_versions(store, location), reverse=True)
     run = list(takewhile(lambda one: not _opens(store, location, one), versions))
     if not run or not _there(store, location, run):
         return []
     if not all(looks_torn(_path(store, location, one).read_bytes()) for one in run):
-        return []  # written to its end: whatever is wrong with it came later
+        return []  # complete files: the damage came after the write
     if versions == [1]:
         return [1] if not _path(store, location, 1).read_bytes().strip(b"\0") else []
-    # A failure that passes (too many open files) meets every version: the one right below must
-    # open, and these must fail again.
+    # A temporary failure (too many open files) affects every version: so the version right below
+    # must open, and these must fail a second time.
     below = run[-1] - 1
     whole = run == list(range(run[0], below, -1)) and below in versions
     return run if whole and not any(_opens(store, location, one) for one in run) else []
 
 
 def looks_torn(body: bytes) -> bool:
-    """Whether a file looks like one that was never written to its end.
+    """Return whether a file looks as if it was never completely written.
 
-    A power loss leaves it short, or with blocks that were never filled. A whole file that cannot be
-    read was damaged later, after it may have been acknowledged: it must never be set aside.
+    A power loss leaves it short, or with blocks that were never filled. A complete file that cannot
+    be read was damaged later, after it may have been acknowledged: it must never be set aside.
 
     >>> looks_torn(b""), looks_torn(b"x" * 90 + b"LANC"), looks_torn(bytes(1024) + b"LANC")
     (True, False, True)
@@ -74,14 +74,14 @@ def looks_torn(body: bytes) -> bool:
 def set_aside(
     store: Store, location: str, version: int, record: Callable[[str], object]
 ) -> str | None:
-    """Move a torn version out of the way; gives its new name, None when it is torn no longer.
+    """Move a torn version out of the way; return its new name, or None if it is no longer torn.
 
-    `record` is told an id of this event before the file moves; the id is the same when the move is
-    tried again.
+    `record_event` receives an id of this event before the file moves; the id stays the same when
+    the move is retried.
     """
     path = _path(store, location, version)
     with reported("unknown"), _locked(path.parent):
-        # Once more, now that nobody else does the same: the number may have been used again.
+        # Check again under the lock: another process may have set it aside and reused the number.
         if torn_version(store, location) != version:
             return None
         record(f"torn-{fnv1a64(location)}-{version}-{path.stat().st_mtime_ns}")
@@ -94,14 +94,14 @@ def set_aside(
 
 def _versions(store: Store, location: str) -> list[int]:
     if not store.root.local:
-        return []  # an object store shows an object when it is whole
+        return []  # an object store shows only complete objects
     names = [Path(one.name).name for one in store.objects.list(f"{location}/_versions")]
     numbers = [name.removesuffix(".manifest") for name in names]
     return [_LAST - int(number) for number in numbers if number.isdecimal()]
 
 
 def _there(store: Store, location: str, versions: Iterable[int]) -> bool:
-    """Whether the files can be read, whatever is in them: what nobody may read is not torn."""
+    """Return whether the files can be read at all: a file without read permission is not torn."""
     try:
         for one in versions:
             _path(store, location, one).read_bytes()
@@ -112,7 +112,7 @@ def _there(store: Store, location: str, versions: Iterable[int]) -> bool:
 
 def _opens(store: Store, location: str, version: int) -> bool:
     try:
-        # Lance takes a file of zeros for an empty dataset of version 0.
+        # Lance reads a file of zeros as an empty dataset of version 0.
         found: int = lance.dataset(store.root.at(location), version=version).version
     except (OSError, ValueError):
         return False
@@ -133,7 +133,7 @@ def _move(store: Store, path: Path, name: str) -> None:
 
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """Keep others that would do the same out; the lock goes with the process."""
+    """Hold an exclusive lock on a directory; the lock ends with the process."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -1,7 +1,7 @@
-"""Carries objects from one root to another, as they are, between any two kinds of store.
+"""Copy objects from one root to another, unchanged, between any two kinds of store.
 
-Owns how many are under way at once, and which files a table version consists of. A name that
-vanished meanwhile is told, never an error: the caller knows whether it needs it.
+Owns the number of concurrent copies, and the list of files of a table version. An object that
+vanished meanwhile is reported and not an error: the caller knows whether it is needed.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,9 +27,9 @@ def transfer(
     told: Told,
     checksums: FileChecksums | None = None,
 ) -> bool:
-    """Copy objects by name; False when one of them was not there. `told` hears each name.
+    """Copy objects by name; return False if one did not exist. Calls `on_copied` with each name.
 
-    Raises `DamagedError` for an object that does not match its checksum, and leaves it out.
+    Raises `DamagedError` for an object that does not match its checksum, and does not copy it.
     """
     carry = partial(_carry, source, target, told, checksums or {})
     if source.root.local and target.root.local:
@@ -39,7 +39,7 @@ def transfer(
 
 
 class _VanishedError(Exception):
-    """There is no such object any more."""
+    """The object does not exist any more."""
 
 
 def _carry(source: Store, target: Store, told: Told, checksums: FileChecksums, name: str) -> bool:
@@ -53,7 +53,7 @@ def _carry(source: Store, target: Store, told: Told, checksums: FileChecksums, n
 
 
 def _fill(source: Store, target: Store, name: str, expected: FileChecksum | None) -> None:
-    # Opened here, not before: an effect that never begins must not leave a file open.
+    # Open it here, not earlier: an effect that never starts must not leave a file open.
     blocks = source.objects.backend.blocks(name)
     if blocks is None:
         raise _VanishedError
@@ -62,9 +62,9 @@ def _fill(source: Store, target: Store, name: str, expected: FileChecksum | None
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What a version consists of: data files, deletion files, and directories of indexes.
+    """The files of a version: data files, deletion files, and directories of indexes.
 
-    Blobs stand beside their data file, and no version names them.
+    Blob files are stored beside their data file, and no version names them.
     """
 
     data: tuple[str, ...]
@@ -73,26 +73,26 @@ class Files:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Every file that the version names."""
+        """Every file that the version names, indexes excepted."""
         return self.data + self.deletions
 
 
 def missing_files(store: Store, location: str, version: int) -> list[str]:
-    """The files that a version needs and that a listing does not show; its own, if that is gone."""
+    """Return the files of a version that a listing lacks, or its version file if that is gone."""
     listed = {one.name for one in store.objects.list(location)}
     if listed.isdisjoint(version_names(location, version)):
         return [f"{location}/_versions/d{version}.manifest"]
     try:
         named = version_files(store, location, version).all
     except (StorageError, OSError, ValueError, RuntimeError):
-        return []  # there, and damaged in another way
+        return []  # it exists, and is damaged in another way
     return [name for name in named if name not in listed]
 
 
 def version_files(store: Store, location: str, version: int) -> Files:
-    """What a version of a table consists of, by its own account."""
+    """Return the files of a table version, as its metadata names them."""
     table = open_version(store, location, version)
-    fragments = [one.metadata for one in table.dataset.get_fragments()]
+    fragments = [fragment.metadata for fragment in table.dataset.get_fragments()]
     segments = [one for index in table.dataset.describe_indices() for one in index.segments]
     places = tuple(f"{location}/_indices/{one.uuid}" for one in segments)
     return Files(data_files(table, fragments), deletion_files(table, fragments), places)

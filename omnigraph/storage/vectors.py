@@ -1,8 +1,8 @@
-"""Indexes of vectors: whether one can be built, and which rows are near a point by it.
+"""Vector indexes: whether one can be built, and which rows it finds near a query vector.
 
-An index compares in single precision and leaves out what that cannot express, so that it is built
-only over fragments all of whose vectors it can. What it answers is a list of candidates with about
-the right distances; `slack` says how wrong they can be. Whoever asks computes the exact ones.
+An index compares in single precision and omits vectors that this cannot express, so it is built
+only over fragments all of whose vectors fit. It returns candidates with approximate distances;
+`distance_error_bound` limits the error. Callers compute the exact distances.
 """
 
 import math
@@ -21,31 +21,31 @@ from .table import Table
 Floats = npt.NDArray[np.float64]
 KINDS = {"cosine": "IVF_COSINE", "l2": "IVF_L2", "dot": "IVF_DOT"}
 METRICS = {kind: metric for metric, kind in KINDS.items()}
-_UNIT = 2.0**-24  # half of the distance from 1 to the next number in single precision
-# Lengths that single precision can square and divide by; a dot product is as wrong as it is large.
+_UNIT = 2.0**-24  # half the distance from 1 to the next number in single precision
+# Lengths that single precision can square and divide by; the error of a dot product grows with it.
 _SHORTEST, _LONGEST = 1e-10, 1e10
 _LONGEST_DOT = 2.0
 _PARTITION = 32 << 20  # bytes that a search reads at once
 _MOST_PARTITIONS = 4096
 _BATCH = 8192
-UNFIT = "some vectors are too long or too short for it: a search reads all that are not covered"
+UNFIT = "some vectors are too long or too short to index; searches scan the fragments with them"
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How many vectors some fragments have, and which of the fragments an index can hold."""
+    """How many vectors an index can hold, and the fragments that contain them."""
 
     count: int
     fit: tuple[int, ...]
 
 
 def is_vector_kind(kind: str) -> bool:
-    """Whether an index of this kind is one of vectors."""
+    """Return whether this is a kind of vector index."""
     return kind in METRICS
 
 
 def first_fit(table: Table, column: str, kind: str, fragments: Sequence[int]) -> bool | None:
-    """Whether an index can hold the first of these fragments that has vectors; None if none has."""
+    """Return whether the first fragment with vectors is indexable; None if none has vectors."""
     for number in fragments:
         seen = look_at(table, column, kind, [number])
         if seen.count or not seen.fit:
@@ -54,7 +54,7 @@ def first_fit(table: Table, column: str, kind: str, fragments: Sequence[int]) ->
 
 
 def look_at(table: Table, column: str, kind: str, fragments: Sequence[int]) -> Look:
-    """Read the vectors of fragments, and see which an index of this kind can hold."""
+    """Read the vectors of fragments and find the fragments that an index of this kind can hold."""
     count, fit = 0, list[int]()
     for number in fragments:
         sizes = [_lengths(one, column) for one in vector_batches(table, column, [number])]
@@ -66,7 +66,7 @@ def look_at(table: Table, column: str, kind: str, fragments: Sequence[int]) -> L
 
 
 def partitions_of(count: int, width: int) -> int:
-    """How many parts an index of so many vectors has: all are searched, one after another."""
+    """Return how many partitions an index has; all are searched, one after another."""
     wanted = math.ceil(count * width * 4 / _PARTITION)
     return max(1, min(wanted, count, _MOST_PARTITIONS))
 
@@ -74,7 +74,7 @@ def partitions_of(count: int, width: int) -> int:
 def vector_batches(
     table: Table, column: str, fragments: Collection[int] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Row ids and vectors, of all rows or of those in some fragments, batch by batch."""
+    """Yield row ids and vectors of all rows, or of some fragments, batch by batch."""
     chosen = None if fragments is None else [table.dataset.get_fragment(one) for one in fragments]
     if chosen == []:
         return
@@ -85,16 +85,16 @@ def vector_batches(
 
 
 def rows_of(batch: pa.RecordBatch) -> Ids:
-    """The row ids of a batch."""
+    """Return the row ids of a batch."""
     return row_id_array(pa.Table.from_batches([batch]))
 
 
 def candidates(
     table: Table, column: str, metric: str, point: Floats, most: int
 ) -> tuple[Ids, Floats] | None:
-    """The row ids nearest to a point by the index alone, and their distances, about, in order.
+    """Return the row ids nearest to a vector by the index alone, and their distances, in order.
 
-    None when the index cannot be read. Distances are those of the engine, not of Lance.
+    None if the index cannot be read. Distances are approximate, and in the engine's scale.
     """
     scanner = table.dataset.scanner(
         columns=["_distance"],
@@ -118,25 +118,25 @@ def candidates(
 
 
 def slack(metric: str, width: int, point: Floats, distance: float) -> float:
-    """By how much a distance of an index, about this large, may be wrong. More than it ever is."""
+    """Return an upper bound of the error of an index distance of about this size."""
     steps = 8 * (width + 16) * _UNIT
     if metric == "cosine":
         return steps
     length = float(np.sqrt(np.einsum("i,i->", point, point)))
     if metric == "dot":
         return steps * (1 + _LONGEST_DOT * length)
-    rounded = 4 * _UNIT * length  # the point itself is given in single precision
+    rounded = 4 * _UNIT * length  # the query vector itself is rounded to single precision
     return steps * abs(distance) + rounded + 1e-15
 
 
 def is_fit(metric: str, point: Floats) -> bool:
-    """Whether a point can be looked for in single precision."""
+    """Return whether a query vector can be searched in single precision."""
     length = float(np.sqrt(np.einsum("i,i->", point, point)))
     return _SHORTEST <= length <= _LONGEST or (metric == "l2" and length <= _LONGEST)
 
 
 def unreliable_from(metric: str) -> float:
-    """A distance from which on an index may leave rows out: it has no vectors of length zero."""
+    """Return the distance from which on an index may omit rows: it has no zero-length vectors."""
     return 1.0 - 1e-3 if metric == "cosine" else math.inf
 
 
@@ -153,7 +153,7 @@ def _lengths(batch: pa.RecordBatch, column: str) -> Floats:
 
 
 def _all_fit(lengths: Floats, metric: str) -> bool:
-    """No comparison holds for what is not a number: such a vector does not fit."""
+    """Return whether an index can hold all vectors; NaN fails every comparison and does not fit."""
     longest = _LONGEST_DOT if metric == "dot" else _LONGEST
     shortest = _SHORTEST if metric == "cosine" else 0.0
     return bool((((lengths >= shortest) & (lengths <= longest)) | (lengths == 0.0)).all())

@@ -1,7 +1,7 @@
-"""Files that were just written to a local disk: synced, and their checksums taken in one visit.
+"""Files just written to a local disk: sync them and compute their checksums in one pass.
 
-Owns that the blobs of a data file, which stand in a directory of its name, are visited with it.
-Works on text instead of path objects: a small write visits a handful of files, and waits for it.
+Includes the blob files of a data file, which are in a directory of its name. Works on strings
+instead of path objects: a small write waits for this, and handles only a few files.
 """
 
 import os
@@ -21,11 +21,11 @@ def visit_files(
     known: Mapping[str, FileChecksum] | None,
     durable: set[Path] | None,
 ) -> dict[str, FileChecksum]:
-    """Return the checksums of files, taking those that are not known; sync the files if asked to.
+    """Return the checksums of files, computing those not known; sync the files if requested.
 
-    `known` is None to take no checksums. `durable` are directories whose own names are synced
-    already, None to sync nothing. A file that a collector took is `FileNotFoundError` if it was to
-    be synced; else it has no checksum.
+    `known_checksums` is None to compute none. `synced_directories` are directories that need no
+    sync of their own name, None to sync nothing. A file that cleanup removed raises
+    `FileNotFoundError` if it was to be synced; otherwise it gets no checksum.
     """
     checksums = dict(known or {})
     directories: set[str] = set()
@@ -52,7 +52,7 @@ def _fsync(handle: int) -> None:
 
 
 def checksum_file(file: BinaryIO) -> FileChecksum:
-    """The checksum of an open file."""
+    """Return the checksum of an open file."""
     return FileChecksum.of_blocks(iter(lambda: file.read(BLOCK), b""))
 
 

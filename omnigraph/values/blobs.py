@@ -10,13 +10,13 @@ _PREFIX = "base64:"
 
 @record
 class BlobUri:
-    """A blob that lies outside the graph."""
+    """A blob that is stored outside the graph."""
 
     uri: str
 
 
 def parse_blob(text: str) -> bytes | BlobUri | None:
-    """The blob that a text stands for; None if its base64 is malformed.
+    """Return the blob that a text encodes; None if its base64 is malformed.
 
     >>> parse_blob("base64:aGk="), parse_blob("base64:"), parse_blob("base64:aGk")
     (b'hi', b'', None)
@@ -32,13 +32,13 @@ def parse_blob(text: str) -> bytes | BlobUri | None:
         data = a2b_base64(digits, strict_mode=True)
     except (Error, ValueError):
         return None
-    # Bits that belong to no byte must be zero: one value, one spelling.
+    # Unused bits of the last digit must be zero, so that each value has exactly one spelling.
     left = len(data) % 3
     return data if not left or _base64(data[-left:]) == digits[-4:] else None
 
 
 def format_blob(value: bytes | BlobUri) -> str:
-    """The text that stands for a blob.
+    """Return the text form of a blob.
 
     >>> format_blob(b"hi")
     'base64:aGk='

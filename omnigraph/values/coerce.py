@@ -1,6 +1,6 @@
-"""The three ways in for values, each with the error that names where the value stood.
+"""The three entry points for values, each with the error that names where the value came from.
 
-Parameters of queries, records of a load, assignments of mutations. All give stored values.
+Query parameters, load records and mutation assignments. All return stored values.
 """
 
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from omnigraph.values.convert import (
 from omnigraph.values.types import PropertyType
 
 Mode = Literal["standard", "javascript", "python"]
-"""Who gives a parameter: a JSON client, one that rounds large integers, or Python itself."""
+"""Who supplies a parameter: a JSON client, a client that rounds large integers, or Python."""
 
 _SURFACES: dict[Mode, Surface] = {
     "standard": PARAMETER,
@@ -29,10 +29,10 @@ _SURFACES: dict[Mode, Surface] = {
 
 
 def coerce_parameter(kind: PropertyType, value: Any, *, name: str, mode: Mode = "standard") -> Any:
-    """The stored value of a query parameter, or `ParameterError`.
+    """Return the stored value of a query parameter, or raise `ParameterError`.
 
-    Integers may come as decimal text. `javascript` refuses integers beyond 2^53 - 1 in any other
-    form, because such a client has rounded them already; `python` takes every U64.
+    Integers may be given as decimal text. `javascript` refuses integers beyond 2^53 - 1 in any
+    other form, because such a client has already rounded them; `python` accepts every U64.
 
     >>> from omnigraph.values import ScalarType
     >>> coerce_parameter(PropertyType(ScalarType.I64), "12", name="n")
@@ -49,9 +49,9 @@ def coerce_parameter(kind: PropertyType, value: Any, *, name: str, mode: Mode = 
 def coerce_loaded(
     kind: PropertyType, value: Any, *, type_name: str, property: str, line: int | None = None
 ) -> Any:
-    """The stored value of a property in a load record, or `PropertyValueError`.
+    """Return the stored value of a property in a load record, or raise `PropertyValueError`.
 
-    An absent member is given as None.
+    Pass None for an absent member.
 
     >>> from omnigraph.values import ScalarType
     >>> coerce_loaded(PropertyType(ScalarType.DATE), 19723, type_name="Slot", property="day")
@@ -61,10 +61,10 @@ def coerce_loaded(
 
 
 def coerce_assigned(kind: PropertyType, value: Any, *, type_name: str, property: str) -> Any:
-    """The stored value of a property that a mutation assigns, or `PropertyValueError`.
+    """Return the stored value of a property that a mutation assigns, or raise `PropertyValueError`.
 
-    Takes literals and stored values of parameters; numbers change between integer and float where
-    nothing is lost.
+    Accepts literals and stored parameter values. Numbers convert between integer and float when the
+    conversion is exact.
 
     >>> from omnigraph.values import ScalarType
     >>> coerce_assigned(PropertyType(ScalarType.F64), 5, type_name="User", property="score")

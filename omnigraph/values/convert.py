@@ -1,8 +1,8 @@
-"""Turns what a caller gives into what is stored, or says why it does not fit.
+"""Convert input values to stored values, or report why a value does not fit.
 
 Stored forms: str, bool, int, float (F32 already narrowed), days or milliseconds since 1970 as int,
 bytes or `BlobUri`, tuples for lists and vectors, None. Enum membership is a rule of the graph and
-is not looked at here. The errors that users see are made in `coerce`.
+is not checked here. `coerce` raises the errors that users see.
 """
 
 import math
@@ -44,7 +44,7 @@ RANGES: dict[ScalarType, tuple[int, int]] = {
 
 @record
 class Surface:
-    """What one way in accepts beyond the plain form of a type."""
+    """What one entry point accepts beyond the plain form of a type."""
 
     integer_text: bool = False  # "12" for an integer
     integral_float: bool = False  # 3.0 for an integer
@@ -61,7 +61,7 @@ ASSIGN = Surface(integral_float=True, epoch_number=True)
 
 
 class Misfit(Exception):  # noqa: N818 - never leaves this package
-    """A value does not fit: what was expected and what was there."""
+    """A value does not fit its type: what was expected, and what was given."""
 
     def __init__(self, expected: str, actual: str) -> None:
         super().__init__(expected, actual)
@@ -74,7 +74,7 @@ Converter = Callable[[Any], Any]
 
 @lru_cache(maxsize=1024)
 def converter(kind: PropertyType, surface: Surface) -> Converter:
-    """A function from a given value to the stored one; it raises `Misfit`.
+    """Return a function that converts input to the stored value or raises `ConversionMismatch`.
 
     >>> converter(PropertyType(ScalarType.DATE), LOAD)("1970-01-02")
     1
@@ -117,7 +117,7 @@ def _element(shown: str, one: Converter, at: int, item: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """The value without the clothes of Enum, numpy or Arrow; these are not imported for it."""
+    """Unwrap Enum, numpy and Arrow values by duck typing; the libraries are never imported."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, (str, int, float, list, tuple, memoryview)):
@@ -182,7 +182,7 @@ def _float(scalar: ScalarType, surface: Surface, value: Any) -> float:
         raise Misfit(scalar.value, describe(value))
     try:
         number: float | None = float(value)
-    except OverflowError:  # an integer larger than every float
+    except OverflowError:  # an integer too large for any float
         number = None
     if number is not None and scalar is ScalarType.F32:
         number = narrow(number) if math.isfinite(number) else None

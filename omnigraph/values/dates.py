@@ -1,7 +1,7 @@
-"""Calendar days and instants: text to stored number and back.
+"""Calendar dates and instants: text to stored number and back.
 
 A Date is stored as days, a DateTime as milliseconds since 1970-01-01 in UTC; both lie in the years
-0001 to 9999. Never guesses a time zone: an instant without offset is refused.
+0001 to 9999. Never guesses a time zone: an instant without an offset is refused.
 """
 
 import re
@@ -24,7 +24,7 @@ _INSTANT = re.compile(
 
 
 def parse_date(text: str) -> int | None:
-    """The day that a text names, or None; a full timestamp counts as its day in UTC.
+    """Return the day that a text names, or None; a full timestamp counts as its day in UTC.
 
     >>> parse_date("2000-03-01"), parse_date("1970-01-01T23:00:00-02:00"), parse_date("soon")
     (11017, 1, None)
@@ -34,9 +34,9 @@ def parse_date(text: str) -> int | None:
 
 
 def parse_datetime(text: str) -> int | None:
-    """The instant that an RFC 3339 text names, or None; a plain date means its midnight in UTC.
+    """Return the instant that an RFC 3339 text names, or None; a plain date means midnight UTC.
 
-    Digits behind the millisecond are cut off.
+    Digits beyond the millisecond are truncated.
 
     >>> parse_datetime("1970-01-01 00:00:01.2349Z"), parse_datetime("1970-01-02")
     (1234, 86400000)
@@ -49,7 +49,7 @@ def parse_datetime(text: str) -> int | None:
 
 
 def format_date(day: int) -> str:
-    """The day as `YYYY-MM-DD`.
+    """Return the day as `YYYY-MM-DD`.
 
     >>> format_date(19723)
     '2024-01-01'
@@ -58,7 +58,7 @@ def format_date(day: int) -> str:
 
 
 def format_datetime(milli: int) -> str:
-    """The instant as `YYYY-MM-DDTHH:MM:SS.mmmZ`.
+    """Return the instant as `YYYY-MM-DDTHH:MM:SS.mmmZ`.
 
     >>> format_datetime(-1)
     '1969-12-31T23:59:59.999Z'
@@ -71,13 +71,13 @@ def format_datetime(milli: int) -> str:
 
 
 def days_of(value: date) -> int | None:
-    """The stored form of a Python date; of a datetime, its day in UTC (None without time zone)."""
+    """Return the stored form of a date, or of a datetime's UTC day (None without time zone)."""
     milli = millis_of(value)
     return None if milli is None else milli // _DAY_MILLIS
 
 
 def millis_of(value: date) -> int | None:
-    """The stored form of a Python datetime or date; None without time zone or out of range.
+    """Return the stored form of a datetime or date; None without time zone or out of range.
 
     >>> millis_of(date(1970, 1, 2)), millis_of(datetime(1970, 1, 1))
     (86400000, None)
@@ -87,7 +87,7 @@ def millis_of(value: date) -> int | None:
     offset = value.utcoffset()
     if offset is None:
         return None
-    # Subtracted without time zones: converting to UTC would overflow at the first and last day.
+    # Subtract without time zones: converting to UTC would overflow on the first and last day.
     since = value.replace(tzinfo=None) - datetime(1970, 1, 1) - offset
     return _in_range(since // timedelta(milliseconds=1))
 

@@ -1,6 +1,6 @@
-"""What a value that does not fit is called in an error: its kind and a glimpse of it.
+"""Describe a value in an error message: its JSON kind and a short excerpt.
 
-Never shows secrets of URIs, and never more than a few characters.
+Never shows secrets in URIs, and never more than a few characters.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ _GLIMPSE = 40
 
 
 def describe(value: Any) -> str:
-    """The JSON kind of a value, with the value where it is short.
+    """Return the JSON kind of a value, with the value itself where it is short.
 
     >>> describe("soon"), describe(None), describe([1, 2]), describe(2**200)
     ("string 'soon'", 'null', 'array of 2', 'integer of 201 bits')
@@ -33,7 +33,7 @@ def _number(value: int | float) -> str:
         return str(value).lower()
     if isinstance(value, float):
         return f"number {float(value)!r}"
-    # Python refuses to spell integers of thousands of digits.
+    # Python refuses to format integers with thousands of digits.
     bits = value.bit_length()
     return f"integer {int(value)}" if bits <= 128 else f"integer of {bits} bits"
 

@@ -1,4 +1,4 @@
-"""Stored values as JSON: for query results and for exports.
+"""Encode stored values as JSON: for query results and for exports.
 
 The two differ on purpose: results are for people and clients, exports must load back unchanged.
 """
@@ -15,7 +15,7 @@ _SAFE = 2**53 - 1
 
 
 def encode_result(kind: PropertyType, value: Any, *, sdk: bool = False) -> Any:
-    """The JSON value of a query result; `sdk` spells large integers as text.
+    """Return the JSON value of a query result; `integers_as_text` writes large integers as text.
 
     >>> encode_result(PropertyType(ScalarType.DATETIME), 0)
     '1970-01-01T00:00:00.000Z'
@@ -26,7 +26,7 @@ def encode_result(kind: PropertyType, value: Any, *, sdk: bool = False) -> Any:
 
 
 def encode_export(kind: PropertyType, value: Any) -> Any:
-    """The JSON value in an export: days and milliseconds stay numbers, blobs become text.
+    """Return the JSON value for an export: dates and instants stay numbers, blobs become text.
 
     >>> encode_export(PropertyType(ScalarType.DATETIME), 0), encode_export(
     ...     PropertyType(ScalarType.BLOB), b"hi")

@@ -1,7 +1,7 @@
-"""The one spelling of a stored value, and the ids that are made of it.
+"""The canonical spelling of a stored value, and the entity ids built from it.
 
-Ids of keyed entities are permanent, so nothing here may ever change. The value that is spelled is
-the stored one: narrowed, truncated, coerced.
+Ids of keyed entities are permanent, so the output of this module must never change. Input is always
+the stored value: already narrowed, truncated and coerced.
 """
 
 import json
@@ -17,7 +17,7 @@ _F32_DIGITS = 9  # enough for every 32-bit float
 
 
 def canonical_spelling(kind: PropertyType, value: object) -> str:
-    """The spelling of one scalar, as ids and uniqueness tuples use it.
+    """Return the spelling of one scalar, as used in ids and uniqueness tuples.
 
     >>> canonical_spelling(PropertyType(ScalarType.F64), 1e21)
     '1000000000000000000000'
@@ -38,7 +38,7 @@ def canonical_spelling(kind: PropertyType, value: object) -> str:
 
 
 def spell_float(value: float, *, single: bool = False) -> str:
-    """The shortest decimal that reads back as the same float: no exponent, no trailing `.0`.
+    """Return the shortest decimal that parses to the same float: no exponent, no trailing `.0`.
 
     >>> spell_float(0.1), spell_float(-0.0), spell_float(2.5e-7)
     ('0.1', '0', '0.00000025')
@@ -53,7 +53,7 @@ def spell_float(value: float, *, single: bool = False) -> str:
 
 
 def narrow(value: float) -> float | None:
-    """The nearest 32-bit float, or None if there is no finite one.
+    """Return the nearest 32-bit float, or None if it is not finite.
 
     >>> narrow(0.1), narrow(1e39)
     (0.10000000149011612, None)
@@ -68,7 +68,7 @@ def narrow(value: float) -> float | None:
 def entity_id(
     types: Sequence[PropertyType], values: Sequence[object], names: Sequence[str] = ()
 ) -> str:
-    """The id of an entity from the members of its key, in the order of their property ids.
+    """Return the id of an entity from its key values, in the order of their property ids.
 
     >>> text, number = PropertyType(ScalarType.STRING), PropertyType(ScalarType.I64)
     >>> entity_id([number], [-7]), entity_id([text, number], ["x", 5])
@@ -87,9 +87,9 @@ def entity_id(
 
 
 def canonical_json(value: object, *, sort_keys: bool = True) -> str:
-    """Compact JSON text that depends on the value alone: the input of hashes.
+    """Return compact JSON text that depends only on the value: the input of hashes.
 
-    With `sort_keys=False` the members keep the order in which they were put in.
+    With `sort_keys=False` the members keep their insertion order.
 
     >>> canonical_json({"b": [1, None], "a": "ä"})
     '{"a":"ä","b":[1,null]}'
@@ -103,16 +103,16 @@ def canonical_json(value: object, *, sort_keys: bool = True) -> str:
             separators=(",", ":"),
         )
     except (TypeError, ValueError) as error:
-        raise InputError(reason=f"no canonical JSON: {error}") from error
+        raise InputError(reason=f"cannot encode as canonical JSON: {error}") from error
 
 
 def sha256_hex(data: str | bytes) -> str:
-    """The SHA-256 of a text (as UTF-8) or of bytes, as 64 hexadecimal digits.
+    """Return the SHA-256 of a text (as UTF-8) or of bytes, as 64 hexadecimal digits.
 
     >>> sha256_hex("")[:8]
     'e3b0c442'
     """
-    from hashlib import sha256  # loads OpenSSL
+    from hashlib import sha256  # imported late: it loads OpenSSL
 
     return sha256(data.encode() if isinstance(data, str) else data).hexdigest()
 
@@ -123,12 +123,12 @@ def _shortest_single(value: float) -> str:
         raise InputError(reason=f"{value} does not fit F32")
     for digits in range(_F32_DIGITS):
         nearest = f"{target:.{digits}e}"
-        # At a power of two the floats above lie further apart than those below: the nearest
-        # decimal may be too low while the next one, further away, still reads back.
+        # Above a power of two floats are spaced more widely than below it, so the nearest decimal
+        # may round down while the next one up, although farther away, still parses correctly.
         for text in (nearest, _next_up(nearest)):
             if narrow(float(text)) == target:
                 return text
-    raise AssertionError("nine digits tell all 32-bit floats apart")
+    raise AssertionError("nine digits distinguish all 32-bit floats")
 
 
 def _next_up(text: str) -> str:

@@ -1,6 +1,6 @@
 """The scalar types of the schema language and the type record of a property.
 
-Two property types are equal when their records are equal. Never knows values: see the sisters.
+Two property types are equal when their records are equal. Knows nothing about values.
 """
 
 import enum
@@ -10,7 +10,7 @@ from omnigraph.record import record
 
 
 class ScalarType(enum.Enum):
-    """A scalar type; the value is its spelling in a schema file."""
+    """A scalar type; the enum value is its spelling in a schema file."""
 
     STRING = "String"
     BLOB = "Blob"
@@ -27,7 +27,7 @@ class ScalarType(enum.Enum):
 
     @property
     def is_integer(self) -> bool:
-        """Whether values are whole numbers."""
+        """Whether values are integers."""
         return self in _INTEGERS
 
     @property
@@ -48,7 +48,7 @@ _INTEGERS = frozenset({ScalarType.I32, ScalarType.I64, ScalarType.U32, ScalarTyp
 class PropertyType:
     """The type of a property, parameter or column.
 
-    Enum values are sorted, so that their order in a file never matters.
+    Enum values are sorted, so their order in a schema file does not matter.
 
     >>> PropertyType(ScalarType.STRING, is_list=True, nullable=True).display()
     '[String]?'
@@ -65,7 +65,7 @@ class PropertyType:
             object.__setattr__(self, "enum_values", tuple(sorted(set(self.enum_values))))
 
     def display(self) -> str:
-        """The type as a schema file spells it.
+        """Return the type as a schema file spells it.
 
         >>> PropertyType(ScalarType.VECTOR, vector_dim=8).display()
         'Vector(8)'
@@ -82,11 +82,11 @@ class PropertyType:
         return f"[{self.scalar.value}]" if self.is_list else self.scalar.value
 
     def as_nullable(self, nullable: bool) -> "PropertyType":
-        """The same type, nullable or not."""
+        """Return the same type, nullable or not."""
         return self if nullable == self.nullable else replace(self, nullable=nullable)
 
     def element(self) -> "PropertyType":
-        """The type of one element of a list or vector; of a scalar, the type without `?`.
+        """Return the element type of a list or vector; for a scalar, the type without `?`.
 
         >>> PropertyType(ScalarType.I32, is_list=True).element().display()
         'I32'
@@ -96,20 +96,20 @@ class PropertyType:
 
     @property
     def is_numeric(self) -> bool:
-        """Whether a value is one number (lists and vectors are not)."""
+        """Whether a value is a single number (lists and vectors are not)."""
         return self.scalar.is_numeric and not self.is_list
 
     @property
     def is_integer(self) -> bool:
-        """Whether a value is one whole number."""
+        """Whether a value is a single integer."""
         return self.scalar.is_integer and not self.is_list
 
     @property
     def is_vector(self) -> bool:
-        """Whether a value is an embedding of fixed length."""
+        """Whether a value is an embedding with fixed dimensions."""
         return self.scalar is ScalarType.VECTOR
 
     @property
     def is_enum(self) -> bool:
-        """Whether values come from a closed set of words."""
+        """Whether values come from a fixed set of strings."""
         return self.enum_values is not None

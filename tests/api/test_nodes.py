@@ -154,8 +154,8 @@ def test_nodes_by_key(people: Graph) -> None:
 @pytest.mark.parametrize(
     ("chain", "message"),
     [
-        (lambda g: g.nodes("Persn"), "no node type 'Persn'"),
-        (lambda g: g.edges("Likes"), "no edge type 'Likes'"),
+        (lambda g: g.nodes("Persn"), "unknown node type 'Persn'"),
+        (lambda g: g.edges("Likes"), "unknown edge type 'Likes'"),
         (lambda g: g.nodes("Person").where(nick=1), "no property 'nick'"),
         (lambda g: g.nodes("Person").filter("nick = 1"), "no property 'nick'"),
         (lambda g: g.nodes("Person").filter("name = Ann"), "no property 'Ann'"),
@@ -204,7 +204,7 @@ def test_lists_in_round_brackets_and_no_predicate(people: Graph) -> None:
     assert (
         nodes.filter("(name in ('ann', 'cyd') or age in (25)) and not (name = 'cyd')").count() == 2
     )
-    with pytest.raises(UsageError, match="a predicate is a text, not NoneType"):
+    with pytest.raises(UsageError, match="a predicate must be a string, not NoneType"):
         nodes.filter(None)  # type: ignore[arg-type]
 
 
@@ -213,6 +213,6 @@ def test_a_value_that_an_enum_does_not_have_is_a_mistake(tmp_path: Path) -> None
     graph.insert("P", {"k": "a", "e": "web"})
     assert graph.nodes("P").where(e="web").count() == graph.nodes("P").where(e=["web"]).count() == 1
     for wrong in ("wep", ["core", "wep"]):
-        with pytest.raises(InputError, match="never 'wep'") as told:
+        with pytest.raises(InputError, match="'wep' is not a value of") as told:
             graph.nodes("P").where(e=wrong)
         assert told.value.hint == "did you mean `web`?"

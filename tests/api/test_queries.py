@@ -351,7 +351,7 @@ def test_a_value_that_is_missing_and_a_path_that_is_none_are_told(people: Graph)
     with pytest.raises(TypeCheckError, match="give it a value: `n=…`"):
         people.query("match { $p: Person $p.name = $n } return { $p.name }")
     for path in ("x.gqq", "queries/people"):
-        with pytest.raises(InputError, match="is no query") as wrong:
+        with pytest.raises(InputError, match="is not a query") as wrong:
             people.query(path)
         assert ".gq" in (wrong.value.hint or "")
 
@@ -362,7 +362,7 @@ def test_short_forms_of_what_a_handle_shows(people: Graph) -> None:
     assert people.commit("HEAD").id == people.head.id
     assert people.log()[-1].message == "created"
     assert "probed" in (people.log()[-1].note or "")
-    with pytest.raises(InputError, match="names no snapshot") as unknown:
+    with pytest.raises(InputError, match="unknown revision") as unknown:
         people.at("nope")
     assert "HEAD~3" in (unknown.value.hint or "")
 

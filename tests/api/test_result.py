@@ -55,9 +55,9 @@ def test_rows_and_columns_are_taken_by_number_slice_and_name() -> None:
     assert found["q.name"].to_pylist() == ["x", "y", "z"]
     with pytest.raises(IndexError):
         found[3]
-    with pytest.raises(InputError, match="no column 'name'"):
+    with pytest.raises(InputError, match="unknown column 'name'"):
         found["name"]
-    with pytest.raises(AttributeError, match="two columns"):
+    with pytest.raises(AttributeError, match="several columns"):
         _ = found[0].name
     assert Row(("p.age",), (3,)).age == 3
 

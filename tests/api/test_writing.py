@@ -99,7 +99,7 @@ def test_update_and_delete(graph: Graph) -> None:
     gone = graph.delete("Person", where="name = $n", n="ann")
     assert (gone.nodes, gone.edges) == ({"Person": 1}, {"Knows": 3, "WorksAt": 1})
     assert graph.delete("Knows", where="from = 'bob'").edges == {"Knows": 2}
-    with pytest.raises(InputError, match="no type 'Persn'"):
+    with pytest.raises(InputError, match="unknown type 'Persn'"):
         graph.update("Persn", where="name = 'a'", set={"age": 1})
     with pytest.raises(InputError, match="nick"):
         graph.update("Person", where="name = 'a'", set={"nick": 1})
@@ -186,7 +186,7 @@ def test_edges_need_their_ends(graph: Graph) -> None:
     assert lost.value.hint == "add a Person with name 'ghost', or correct `to`"
     with pytest.raises(InputError, match=r"\(from, to\)"):
         graph.connect_nodes("Knows", [("bob",)])
-    with pytest.raises(InputError, match="no edge type"):
+    with pytest.raises(InputError, match="unknown edge type"):
         graph.connect_nodes("Likes", [("bob", "ann")])
 
 

@@ -172,7 +172,7 @@ def test_a_file_that_somebody_replaced_gives_no_cursor(
         return found
 
     monkeypatch.setattr(Path, "replace", interfered)
-    with pytest.raises(omnigraph.errors.InputError, match="replaced meanwhile"):
+    with pytest.raises(omnigraph.errors.InputError, match="replaced concurrently"):
         shared.baseline(place)
 
 

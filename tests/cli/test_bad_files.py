@@ -139,5 +139,5 @@ def test_nesting(omnigraph: Program, depth: int) -> None:
     condition = "(" * depth + "$l.watts > 1" + ")" * depth
     Path("a.gq").write_text(f"query q() {{ match {{ $l: Lamp {condition} }} return {{ $l }} }}")
     ended = omnigraph("lint", "--schema", "a.pg", "--query", "a.gq")
-    deep = "brackets are nested more than 100 deep"
+    deep = "brackets are nested more than 100 levels deep"
     assert (ended.code, deep in ended.out) == ((1, True) if depth == 200 else (0, False))

@@ -31,10 +31,10 @@ CONFLICT = """\
   node Person 'ada': divergent_update
          base  main  r
     age  1     7     5
-what to type next:
-  omnigraph branch merge r --uri g --strategy ours   # keep what main has
-  omnigraph branch merge r --uri g --strategy theirs   # take what r has
-  omnigraph branch merge r --uri g --dry-run --json   # see all of them
+next commands:
+  omnigraph branch merge r --uri g --strategy ours   # keep the values of main
+  omnigraph branch merge r --uri g --strategy theirs   # take the values of r
+  omnigraph branch merge r --uri g --dry-run --json   # list all conflicts
 """
 
 
@@ -59,7 +59,7 @@ def test_different_properties_can_be_put_together(omnigraph: Program, graph: str
     made = library.open(graph, durability="os")
     made.update("Person", where="name = 'ada'", set={"age": 1, "city": "Ulm"})
     ended = omnigraph("branch", "merge", "r", "--uri", graph)
-    assert "--granularity property   # put different properties together" in ended.err
+    assert "--granularity property   # merge changes of different properties" in ended.err
     done = omnigraph("branch", "merge", "r", "--uri", graph, "--granularity", "property")
     assert done.code == 0
     assert made["Person", "ada"].properties == {"name": "ada", "age": 5, "city": "Ulm"}
@@ -69,7 +69,7 @@ def test_a_decided_merge_lands_and_the_branch_goes(omnigraph: Program, graph: st
     preview = ("branch", "merge", "r", "--uri", graph, "--dry-run", "--strategy", "Person=theirs")
     seen = omnigraph(*preview)
     assert (
-        seen.out == "would merge r into main: 0 added, 2 changed, 0 removed, 1 conflict decided\n"
+        seen.out == "would merge r into main: 0 added, 2 changed, 0 removed, 1 conflict resolved\n"
     )
     ended = omnigraph(
         *preview[:5], "--strategy", "theirs", "--delete-branch", "-m", "why", "--json"
@@ -82,7 +82,7 @@ def test_a_decided_merge_lands_and_the_branch_goes(omnigraph: Program, graph: st
     assert omnigraph("branch", "merge", "r", "--uri", graph).code == 1
     omnigraph("branch", "create", "s", "--uri", graph)
     again = omnigraph("branch", "merge", "s", "--uri", graph)
-    assert again.out == "main has everything of s already\n"
+    assert again.out == "main already has all changes of s\n"
     wrong = omnigraph(
         "branch", "merge", "s", "--uri", graph, "--strategy", "a=b", "--strategy", "c"
     )
@@ -149,10 +149,10 @@ def test_a_commit_is_taken_back_and_made_again(omnigraph: Program, graph: str) -
     told = json.loads(omnigraph("cherry-pick", "r~1", "--uri", graph, "--json").out)
     assert (told["outcome"], told["commit"]["operation"]) == ("merged", "cherry_pick")
     again = omnigraph("cherry-pick", "r~1", "--uri", graph)
-    assert again.out == "nothing to do: main has no change that r~1 would bring\n"
+    assert again.out == "nothing to do: main already has the changes of r~1\n"
     clash = omnigraph("revert", "HEAD~2", "--uri", graph)
     assert clash.code == 1
-    assert "'HEAD~2' cannot be taken back on 'main'" in clash.err
+    assert "'HEAD~2' cannot be reverted on 'main'" in clash.err
     assert "    age  7     5     1" in clash.err
     wrong = omnigraph("revert", "nothing", "--uri", graph)
     assert (wrong.code, "main~3" in wrong.err) == (1, True)
@@ -182,7 +182,7 @@ def test_what_to_type_next_keeps_what_was_typed(omnigraph: Program, graph: str) 
     ended = omnigraph("branch", "merge", "r", "--uri", graph, *how)
     kept = "--granularity property --message 'two words' --delete-branch --strategy ours"
     assert f"  omnigraph branch merge r --uri {graph} {kept}   #" in ended.err
-    assert "# put different" not in ended.err
+    assert "# merge changes" not in ended.err
     sides = ("--strategy", "orphan_edge=ours")
     named = omnigraph("branch", "merge", "r", "--uri", graph, *sides, "--dry-run")
     assert f"--uri {graph} --strategy orphan_edge=ours --dry-run --json   #" in named.out
@@ -241,11 +241,11 @@ def test_a_past_that_is_gone_is_told(omnigraph: Program, graph: str) -> None:
     made.branches.delete("r")  # else what both stand on would be kept
     made.cleanup(keep=1, older_than=0, grace=0, confirm=True)
     seen = omnigraph("history", "Person", "ada", "--uri", graph)
-    assert re.fullmatch(f"a cleanup took what was before commit {ULID}\n", seen.out)
+    assert re.fullmatch(f"a cleanup removed the history before commit {ULID}\n", seen.out)
     told = json.loads(omnigraph("history", "Person", "ada", "--uri", graph, "--json").out)
     assert (told["versions"], told["complete"]) == ([], False)
     assert (
-        "name  ada   before what a cleanup has left\n"
+        "name  ada   before the oldest commit kept by cleanup\n"
         in omnigraph("blame", "Person", "ada", "--uri", graph).out
     )
 
@@ -258,8 +258,8 @@ def test_edges_that_went_with_a_kept_node_are_told(omnigraph: Program) -> None:
     made.delete("Person", where="name = 'ada'")
     merge = ("branch", "merge", "r", "--uri", "h", "--strategy", "theirs")
     warned = (
-        "warning: 1 edge went with nodes that are kept, and will not come back:\n"
-        f"  Knows '{edge}' (ada -> bob) went with 'ada' on main\n"
+        "warning: 1 edge deleted with nodes that are kept, and not restored:\n"
+        f"  Knows '{edge}' (ada -> bob) was deleted with 'ada' on main\n"
     )
     assert warned in omnigraph(*merge, "--dry-run").err
     told = json.loads(omnigraph(*merge, "--json").out)
@@ -282,9 +282,9 @@ def test_a_branch_begins_at_whatever_names_a_state(omnigraph: Program, graph: st
         assert done.out.startswith(f"created branch b{at} from {point} at ")
     assert omnigraph("branch", "create", "x", "--from", "ghost", "--uri", graph).code == 1
     ended = omnigraph("revert", "HEAD~x", "--uri", graph)
-    assert "error: 'HEAD~x' names no commit (expected HEAD~ and a number)\n" in ended.err
+    assert "error: 'HEAD~x' is not a revision (expected HEAD~ and a number)\n" in ended.err
     refused = omnigraph("tag", "create", "HEAD", "--uri", graph)
-    assert "'HEAD' cannot name a tag: HEAD is what a handle shows" in refused.err
+    assert "'HEAD' cannot name a tag: 'HEAD' is reserved" in refused.err
 
 
 def test_a_name_that_cannot_be_is_refused_before_anything_is_written(
@@ -308,7 +308,7 @@ def test_a_name_that_cannot_be_is_refused_before_anything_is_written(
 def test_a_branch_that_cannot_go_is_a_warning(omnigraph: Program, graph: str) -> None:
     merge = ("branch", "merge", "main", "--into", "r", "--uri", graph, "--strategy", "ours")
     done = omnigraph(*merge, "--delete-branch")
-    assert "warning: 'main' is merged, but not deleted: 'main' cannot be deleted" in done.err
+    assert "warning: 'main' was merged, but not deleted: 'main' cannot be deleted" in done.err
     assert (done.code, done.out[:24]) == (0, "merged main into r: 0 ad")
     told = json.loads(omnigraph(*merge, "--delete-branch", "--json").out)
     assert (told["outcome"], told["branch_deleted"]) == ("already_up_to_date", False)

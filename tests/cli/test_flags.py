@@ -106,8 +106,8 @@ def test_every_command_has_a_help_page(
 def test_the_help_page_tells_the_exit_codes(omnigraph: Program) -> None:
     told = " ".join(omnigraph("--help").out.split())
     assert (
-        "0 done, 1 failed, 2 wrong usage, 4 --if-commit lost, 5 --check found something,"
-        " 130 interrupted, 143" in told
+        "0 success, 1 failure, 2 usage error, 4 --if-commit did not match, 5 --check found"
+        " something, 130 interrupted, 143" in told
     )
 
 

@@ -131,7 +131,7 @@ def test_a_snapshot_has_the_stamp_and_the_tables(omnigraph: Program, graph: str)
 
 def test_nothing_was_recovered(omnigraph: Program, graph: str) -> None:
     ended = omnigraph("recovery", "list", graph)
-    assert (ended.code, ended.out, ended.err) == (0, "", "nothing was ever recovered\n")
+    assert (ended.code, ended.out, ended.err) == (0, "", "no operation was ever recovered\n")
     listed = document(omnigraph("recovery", "list", "--store", graph, "--json"))
     assert listed == {"recoveries": [], "set_aside": []}
 
@@ -176,7 +176,7 @@ def test_a_branch_elsewhere_is_deleted_only_with_consent(omnigraph: Program, s3:
     for flags in ((), ("--json",)):
         refused = omnigraph(*delete, *flags)
         assert (refused.code, refused.out) == (1, "")
-        assert "needs consent" in refused.err
+        assert "needs confirmation" in refused.err
     assert list(library.open(s3.url).branches) == ["b", "main"]
     done = omnigraph(*delete, "--yes")
     assert done.code == 0

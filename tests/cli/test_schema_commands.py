@@ -55,7 +55,7 @@ def test_an_application(omnigraph: Program, graph: str) -> None:
     assert (told["commit_id"], told["graph_manifest_version"]) == (commit.id, 3)
     assert (commit.actor, commit.message, commit.operation) == ("me", "why", "schema_apply")
     again = omnigraph(*command[:5])
-    assert again.out == "main has this schema already; nothing was changed\n"
+    assert again.out == "main already has this schema; nothing was changed\n"
     assert "schema apply" in again.err
     assert omnigraph("schema", "show", "g").out == AFTER
 

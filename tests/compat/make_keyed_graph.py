@@ -69,15 +69,13 @@ def repeat_writes(graph: omnigraph.Graph) -> dict[str, bool]:
 
 
 def _writes(graph: omnigraph.Graph) -> dict[str, Callable[[str], Any]]:
-    mutations: dict[str, Callable[[str], Any]] = {
-        name: lambda key, text=text, params=params: graph.mutate(
-            text, params=params, idempotency_key=key
-        )
-        for name, (text, params) in STATEMENTS.items()
-    }
+    def mutate(key: str) -> Any:
+        text, params = STATEMENTS[key]
+        return graph.mutate(text, params=params, idempotency_key=key)
+
     return {
         "load": lambda key: graph.load(RECORDS, mode="append", idempotency_key=key),
-        **mutations,
+        **dict.fromkeys(STATEMENTS, mutate),
         "upsert": lambda key: graph.upsert("City", {"name": "oslo"}, idempotency_key=key),
         "transaction": lambda key: _run_transaction(graph, key),
     }

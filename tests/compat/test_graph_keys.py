@@ -11,7 +11,8 @@ import omnigraph
 from omnigraph.errors import InputError
 from omnigraph.ids import fixed
 from omnigraph.lang.query import plan
-from omnigraph.request_digest import canonical_text
+from omnigraph.request_digest import _FORM_NAMES, canonical_text
+from omnigraph.values import PropertyType
 from tests.compat.make_keyed_graph import HERE, STATEMENTS, WRITTEN_AT, repeat_writes
 
 
@@ -45,15 +46,12 @@ def test_values_without_a_canonical_form_are_refused() -> None:
 
 
 def test_every_class_of_a_write_plan_has_a_canonical_form() -> None:
-    from omnigraph.request_digest import _FORM_NAMES
-
+    classes = (value for value in vars(plan).values() if isinstance(value, type))
+    in_plan = {cls for cls in classes if is_dataclass(cls) and cls.__module__ == plan.__name__}
     reads_only = {
-        "NodeScan", "Step", "Expand", "Close", "Filter", "AntiJoin", "LeftJoin", "Column",
-        "SortKey", "ReadPlan",
+        plan.NodeScan, plan.Step, plan.Expand, plan.Close, plan.Filter, plan.AntiJoin,
+        plan.LeftJoin, plan.Column, plan.SortKey, plan.ReadPlan,
     }  # fmt: skip
-    classes = [value for value in vars(plan).values() if is_dataclass(value)]
-    here = [cls for cls in classes if cls.__module__ == plan.__name__]
-    without_form = {cls.__name__ for cls in here if cls not in _FORM_NAMES}
-    assert len(without_form) == len(reads_only)
+    assert in_plan - reads_only == _FORM_NAMES.keys() - {PropertyType}
     for cls, names in _FORM_NAMES.items():
-        assert len(fields(cls)) == len(names.split()) - 1  # type: ignore[arg-type]
+        assert len(fields(cls)) == len(names.split()) - 1

@@ -58,7 +58,7 @@ def test_a_missing_piece_of_the_log_is_told(graph: Graph, monkeypatch: pytest.Mo
         one.unlink()
     fresh = omnigraph.open(f"{Path(graph.uri).parent}/./g", read_only=True)
     assert len(people(fresh)) == 7
-    with pytest.raises(HistoryReclaimed, match="a piece of the log"):
+    with pytest.raises(HistoryReclaimed, match="a chunk of the log"):
         fresh.log()
 
 

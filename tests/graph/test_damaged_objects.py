@@ -26,7 +26,7 @@ def test_a_damaged_piece_of_the_log_is_told(
     for piece in Path(graph.uri, COMMITS).iterdir():
         piece.write_bytes(piece.read_bytes()[:-40] if left is None else left)
     before = tree(graph.uri)
-    with pytest.raises(StorageError, match="a piece of the log, is damaged") as told:
+    with pytest.raises(StorageError, match="a chunk of the log, is damaged") as told:
         omnigraph.open(graph.uri, read_only=True).log()
     assert (told.value.kind, told.value.effect) == ("permanent", "none")
     assert tree(graph.uri) == before

@@ -215,7 +215,7 @@ def test_an_init_that_comes_too_late_says_that_another_made_the_graph(s3: S3) ->
     head = omnigraph.init(s3.url, SCHEMA, force=True).head.id
     held.release()
     late.join()
-    assert outcomes == [f"another init made the graph at {s3.url}"]
+    assert outcomes == [f"another init created the graph at {s3.url}"]
     assert [one.id for one in omnigraph.open(s3.url).log()] == [head]
 
 

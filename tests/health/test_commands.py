@@ -13,7 +13,7 @@ EVE = {"id": "eve", "name": "eve", "age": 5}
 def test_a_sound_graph(shell: Program, graph: Graph) -> None:
     done = shell("check", graph.uri)
     assert done.code == 0
-    assert done.out.startswith("all is well; 2 branches, 1 tag,")
+    assert done.out.startswith("graph is healthy; 2 branches, 1 tag,")
     assert json.loads(shell("check", graph.uri, "--quick", "--json").out)["ok"] is True
     assert shell("repair", graph.uri).code == 0
 
@@ -23,7 +23,7 @@ def test_broken_rules_and_foreign_rows(shell: Program, graph: Graph) -> None:
     warned = shell("check", graph.uri)
     assert warned.code == 5
     assert "warning: drift (node:Person)" in warned.out
-    assert "hint: `omnigraph repair`" in warned.err
+    assert "hint: run `omnigraph repair`" in warned.err
     smuggle(graph, "node:Person", [{"id": "x", "name": "x", "age": 151}])
     wrong = shell("check", graph.uri)
     assert wrong.code == 1

@@ -73,7 +73,7 @@ def test_a_sound_graph_is_well_and_nothing_is_written(graph: Graph) -> None:
     assert found.read["rows"] > 0
     assert found.read["commits"] > 5
     assert files(graph) == before
-    assert "well" in repr(found)
+    assert "healthy" in repr(found)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_version_of_the_past_that_no_cleanup_took(graph: Graph) -> None:
     old.unlink()
     (found,) = look(graph).findings
     assert (found.severity, found.name) == ("warning", str(old.relative_to(graph.uri)))
-    assert "the past needs it" in found.reason
+    assert "the history needs it" in found.reason
 
 
 def test_what_a_cleanup_took_is_no_damage(graph: Graph) -> None:
@@ -172,7 +172,7 @@ def test_a_lost_file_that_only_the_past_needs_is_a_warning(graph: Graph) -> None
     found = look(graph)
     assert found
     assert [one.severity for one in found.damage] == ["warning"]
-    assert "the past needs it" in found.damage[0].reason
+    assert "the history needs it" in found.damage[0].reason
     assert found.readable["main"] == graph.head.id
 
 
@@ -240,11 +240,11 @@ def test_indexes_that_answer_wrongly(
             (ours / file.name).write_bytes(file.read_bytes())
     by_checksum = [one for one in look(graph).findings if one.kind == "index"]
     assert {one.type_key for one in by_checksum} == {"node:City"}
-    assert "a file of the index is damaged" in by_checksum[0].reason
+    assert "an index file is damaged" in by_checksum[0].reason
     monkeypatch.setattr(check, "read_checksums", lambda *_: {})  # as of a graph without checksums
     by_answers = [one for one in look(graph).findings if one.kind == "index"]
     assert {one.type_key for one in by_answers} == {"node:City"}
-    assert "1 missed" in by_answers[0].reason
+    assert "1 missing" in by_answers[0].reason
     assert "cleanup --erase" in (by_answers[0].hint or "")
     assert look(graph, quick=True)
 

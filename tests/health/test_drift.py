@@ -191,7 +191,7 @@ def test_nodes_and_edges_are_judged_together(graph: Graph) -> None:
 BAD = [
     ("Person", {"id": "eve", "name": "eve", "age": 151}, "151 is not in 0..150"),
     ("Person", {"id": "ada", "name": "ada", "age": 1}, "already"),
-    ("Person", {"id": "eva", "name": "eve", "age": 1}, "not the id of the key"),
+    ("Person", {"id": "eva", "name": "eve", "age": 1}, "does not match its key"),
     ("Knows", {"id": "k", "src": "nobody", "dst": "ada"}, "not found in Person"),
     ("Knows", {"id": "", "src": "ada", "dst": "ada"}, "id is empty"),
 ]

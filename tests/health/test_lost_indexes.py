@@ -158,4 +158,4 @@ def test_check_asks_indexes_of_every_kind(docs: Graph, tmp_path: Path, name: str
             break
     found = look(docs).findings
     assert [one.kind for one in found] == ["index"]
-    assert any(one in found[0].reason for one in ("missed", "is damaged", "does not list"))
+    assert any(one in found[0].reason for one in ("missing", "is damaged", "does not list"))

@@ -63,7 +63,7 @@ def test_files_of_the_head_are_lost_not_cleaned_up(
         VERBS[verb](again(graph))
     assert (told.value.kind, told.value.effect) == ("not_found", "none")
     assert "omnigraph check" in (told.value.hint or "")
-    assert "copy" in (told.value.hint or "")
+    assert "backup" in (told.value.hint or "")
     assert again(graph).head.id == before
 
 

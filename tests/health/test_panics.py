@@ -72,7 +72,7 @@ def test_only_panics_are_turned_into_errors() -> None:
     for other in (KeyboardInterrupt, SystemExit, GeneratorExit, ValueError):
         with pytest.raises(other), unpanicked():
             raise other
-    with pytest.raises(StorageError, match="understood: range start must") as told, unpanicked():
+    with pytest.raises(StorageError, match="decoded: range start must") as told, unpanicked():
         raise PanicException("range start must not be greater\nthan its end")
     assert told.value.effect == "none"
     with pytest.raises(StorageError) as told, reported("unknown"):

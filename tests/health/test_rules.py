@@ -21,13 +21,13 @@ PERSON, KNOWS = "node:Person", "edge:Knows"
 BROKEN: list[tuple[str, str, list[dict[str, Any]], str, str]] = [
     ("value", PERSON, [{"id": "x", "name": "x", "age": 151}], "x", "151 is not in 0..150"),
     ("key", PERSON, [{"id": "ada", "name": "ada"}], "ada", "2 rows have this id"),
-    ("key", PERSON, [{"id": "x", "name": "y"}], "x", "its key spells 'y'"),
+    ("key", PERSON, [{"id": "x", "name": "y"}], "x", "its key requires the id 'y'"),
     (
         "unique",
         PERSON,
         [{"id": n, "name": n, "badge": "7"} for n in ("x", "y")],
         "y",
-        "also held by 'x'",
+        "also belongs to 'x'",
     ),
     ("endpoint", KNOWS, [{"id": "k", "src": "ada", "dst": "no"}], "k", "dst 'no' not found"),
     (
@@ -73,12 +73,12 @@ def test_rows_and_field_ids_are_compared_with_the_state(graph: Graph) -> None:
     publish(graph._line, counted)
     (told,) = again(graph).check().findings
     assert told.kind == "count"
-    assert "and there are 3" in told.reason
+    assert "but there are 3" in told.reason
 
 
 FORGED: list[tuple[Callable[[State], State], str]] = [
     (lambda s: replace(s, tail=(*s.tail, s.tail[-1])), "is in the log twice"),
-    (lambda s: replace(s, tail=(*s.tail[:2], *s.tail[3:])), "which is not there"),
+    (lambda s: replace(s, tail=(*s.tail[:2], *s.tail[3:])), "which is missing"),
     (lambda s: replace(s, head=replace(s.head, commit_id="0" * 26)), "is not in the log"),
     (
         lambda s: replace(s, tables={**s.tables, PERSON: replace(s.tables[PERSON], version=0)}),
@@ -88,7 +88,7 @@ FORGED: list[tuple[Callable[[State], State], str]] = [
         lambda s: replace(
             s, tables={**s.tables, PERSON: replace(s.tables[PERSON], lance_version=1, rows=0)}
         ),
-        "the state does not name node:Person as the log does",
+        "the state and the log disagree on node:Person",
     ),
 ]
 

@@ -64,12 +64,12 @@ def test_every_limit_warns_with_a_command(graph: Graph, monkeypatch: pytest.Monk
         "fragments",
         "rows without an index",
         "commits in the log",
-        "bytes that no branch shows",
+        "bytes that no branch references",
         "unfinished operations",
         "bytes in the cache directory",
     }
     assert f"omnigraph optimize {graph.uri}" in str(told["fragments"])
-    assert f"omnigraph cleanup {graph.uri}" in told["bytes that no branch shows"].command
+    assert f"omnigraph cleanup {graph.uri}" in told["bytes that no branch references"].command
 
 
 def test_a_write_says_it_once(
@@ -163,7 +163,7 @@ def test_a_write_warns_of_bytes_that_no_branch_shows(
     graph.branches.delete("also")
     graph.insert("City", {"name": "y"})
     (told,) = graph.warnings
-    assert (told.what, told.type_key) == ("bytes that no branch shows", "node:City")
+    assert (told.what, told.type_key) == ("bytes that no branch references", "node:City")
     assert told.found > 1000
     assert f"run `omnigraph cleanup {graph.uri} --keep 10 --older-than 7d --confirm`" in str(told)
 
@@ -198,7 +198,7 @@ def test_a_look_that_fails_fails_no_write(graph: Graph, monkeypatch: pytest.Monk
 
 
 def test_words_of_one_and_none(shell: Program, graph: Graph, tmp_path: Path) -> None:
-    assert ", 1 version of the state; " in shell_status(shell, tmp_path)
+    assert ", 1 manifest version; " in shell_status(shell, tmp_path)
     assert " row" not in shell("check", graph.uri, "--quick").out
     assert " rows" in shell("check", graph.uri).out
     graph.optimize()
@@ -206,7 +206,7 @@ def test_words_of_one_and_none(shell: Program, graph: Graph, tmp_path: Path) -> 
     graph.optimize()
     graph.delete("Person", where='name >= "n"')
     told = shell("optimize", graph.uri).out
-    assert "node:Person: 1 fragment written anew without deleted rows" in told
+    assert "node:Person: 1 fragment rewritten without deleted rows" in told
 
 
 def shell_status(shell: Program, tmp_path: Path) -> str:
@@ -220,7 +220,7 @@ def test_indexes_that_were_built_are_named(shell: Program, graph: Graph) -> None
     assert "node:City: built the indexes of id, name\n" in told.out
     assert "node:Person: built the indexes of badge, id, name\n" in told.out
     assert told.out.splitlines()[-1].startswith("commit ")
-    assert shell("ensure-indices", graph.uri).out == "every row is covered already\n"
+    assert shell("ensure-indices", graph.uri).out == "all rows are already covered\n"
     graph.refresh().insert("City", {"name": "y"})
     done = json.loads(shell("ensure-indices", graph.uri, "--json").out)
     assert done["datasets"] == [{"type_key": "node:City", "indexes": ["id", "name"]}]

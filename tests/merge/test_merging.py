@@ -217,9 +217,9 @@ def test_a_function_decides_with_the_values_of_all_sides(forked: Both) -> None:
 @pytest.mark.parametrize(
     ("strategy", "text"),
     [
-        ("mine", "'mine' is no way to decide a conflict"),
-        ({"Nobody": "ours"}, "a strategy knows no kind or type 'Nobody'"),
-        ({"Person": "mine"}, "'mine' is no way"),
+        ("mine", "unknown conflict resolution 'mine'"),
+        ({"Nobody": "ours"}, "unknown conflict kind or type 'Nobody'"),
+        ({"Person": "mine"}, "unknown conflict resolution 'mine'"),
         (lambda _: {"nothing": 1}, "Person has no property 'nothing'"),
         (lambda _: {"name": "z"}, "Person.name is part of the key"),
         (lambda _: {"p": "x"}, "Person.p"),

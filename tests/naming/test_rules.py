@@ -40,8 +40,8 @@ def test_names_of_branches_and_tags(name: str, kind: str) -> None:
         ("-a", "may not begin with '-'"),
         ("__x", "reserved"),
         ("Main", "'main' is reserved"),
-        ("head", "HEAD is what a handle shows"),
-        ("0000000001.json", "what files of a graph are called"),
+        ("head", "'HEAD' is reserved"),
+        ("0000000001.json", "files inside a graph have names of this form"),
         ("01J8ZC9Q3M0000000000000000", "looks like the id of a commit"),
     ],
 )

@@ -92,7 +92,7 @@ def test_where_nothing_may_be_written_reading_goes_on(
     monkeypatch.setattr(Objects, "create_json", refuse)
     with caplog.at_level(logging.WARNING, "omnigraph"):
         assert names(reader.read(first)) == ["0", "1"]
-    assert "not held" in caplog.text
+    assert "no read lease" in caplog.text
 
 
 def test_a_scan_and_an_export_on_spark_are_held(

@@ -120,7 +120,7 @@ def test_auto_takes_spark_for_large_tables_only(
     monkeypatch.setenv(large.LIMIT, "many")
     with pytest.raises(ConfigError, match="must be a number of rows"):
         graph.merge("dev", dry_run=True)
-    with pytest.raises(UsageError, match="engine is auto, spark, local"):
+    with pytest.raises(UsageError, match="expected one of auto, spark, local"):
         graph.merge("dev", dry_run=True, engine="clouds")
 
 

@@ -42,4 +42,4 @@ def test_a_full_disk_is_told_in_numbers(tmp_path: Path, monkeypatch: pytest.Monk
     ) as told:
         demand_room(store, 2_000_000_000)
     assert (told.value.limit, told.value.actual) == (1_500_000, 2_000_000_000)
-    assert told.value.hint == "make room, or load a part of it"
+    assert told.value.hint == "free disk space, or load less data"

@@ -75,7 +75,7 @@ def test_columns_and_filter(spark: Any, graph: Any) -> None:
     assert [tuple(row) for row in found.collect()] == [("full", 2**32 - 1)]
     (edge,) = shown.edges("Near", ["src", "dst"]).collect()
     assert tuple(edge) == ("full", "none")
-    with pytest.raises(InputError, match="'kk' is no column of node:V"):
+    with pytest.raises(InputError, match="node:V has no column 'kk'"):
         shown.nodes("V", ["kk"])
     with pytest.raises(EntityNotFound, match="edge type V"):
         shown.edges("V")

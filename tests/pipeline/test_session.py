@@ -24,7 +24,7 @@ def test_two_places_at_once_are_refused() -> None:
 
 def test_another_master_than_the_one_that_runs_is_refused(spark: Any) -> None:
     assert spark_session(master="local[2]") is spark
-    with pytest.raises(ConfigError, match=r"on local\[2\] already, not on local\[7\]"):
+    with pytest.raises(ConfigError, match=r"already runs Spark on local\[2\], not on local\[7\]"):
         spark_session(master="local[7]")
 
 

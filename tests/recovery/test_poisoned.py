@@ -243,7 +243,7 @@ def test_commands_report_it(graph: Graph, shell: Program) -> None:
     put(graph._store, BROKEN["branch without a name"](graph))
     recover_now(graph._store)
     listed = shell("recovery", "list", graph.uri)
-    assert f"{ID}  waits  branch_create  main  -  operation {ID} does not say" in listed.out
+    assert f"{ID}  set_aside  branch_create  main  -  operation {ID} does not say" in listed.out
     told = json.loads(shell("recovery", "list", graph.uri, "--json").out)
     assert [one["operation_id"] for one in told["set_aside"]] == [ID]
     assert [one["recovery_kind"] for one in told["recoveries"]] == ["set_aside"]

@@ -213,8 +213,8 @@ def test_dropped_tables_go_only_when_they_are_asked_for(
     assert done.unreferenced_bytes > 0
     assert held <= files(graph._store).keys()
     told = shell("cleanup", graph.uri, "--keep", "1", "--grace", "0s")
-    assert f"{place}: nothing names this table any more" in told.out
-    assert "--purge-dropped removes them" in told.err
+    assert f"{place}: nothing references this table any more" in told.out
+    assert "--purge-dropped to remove them" in told.err
     flags = ("--keep", "1", "--grace", "0s", "--purge-dropped")
     seen = json.loads(shell("cleanup", graph.uri, *flags, "--json").out)
     assert seen["unreferenced_paths"] == [place]
@@ -290,7 +290,7 @@ def test_what_the_grace_spares_is_told(graph: Graph, shell: Program) -> None:  #
         told = shell("cleanup", graph.uri, "--keep", "1", *flags)
         assert told.code == 0
         assert f"nothing is old enough: {wide.bytes_removed:,} bytes were in use" in told.err
-        assert "within the grace of 60m" in told.err
+        assert "within the grace period of 60m" in told.err
     assert "old enough" not in shell("cleanup", graph.uri, "--keep", "9", "--grace", "0s").err
 
 
@@ -335,9 +335,9 @@ def test_the_preview_of_an_erasure_says_what_spares(
     graph.delete("P", where="n = 1")
     flags = ("cleanup", graph.uri, "--erase", "--keep")
     spared = shell(*flags, "5", "--grace", "0s")
-    assert "hold 1 deleted row; what is young or kept is spared" in spared.err
+    assert "contain 1 deleted row; recent and retained data is not erased" in spared.err
     bare = shell(*flags, "1", "--grace", "0s")
-    assert "hold 1 deleted row; what holds some" in bare.err
+    assert "contain 1 deleted row; files that contain some" in bare.err
 
 
 def test_a_length_of_time_has_a_unit(graph: Graph, shell: Program) -> None:  # noqa: F811
@@ -356,7 +356,7 @@ def test_a_remote_store_asks_for_consent(
 ) -> None:
     done = shell("cleanup", "s3://nobody/here", "--keep", "1", *flags)
     assert (done.code, done.out) == (1, "")
-    assert "cleanup on s3://nobody/here needs consent; nothing was changed" in done.err
+    assert "cleanup on s3://nobody/here needs confirmation; nothing was changed" in done.err
     assert "--yes" in done.err
 
 

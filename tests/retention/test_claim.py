@@ -67,7 +67,7 @@ def owner(store: Store) -> Any:
 def test_a_claim_is_taken_over_after_a_minute_without_renewal(store: Store) -> None:
     store.objects.create_json(claim.NAME, {"run": "killed"})
     minute = claimed_at(store) + timedelta(seconds=60)
-    refused = pytest.raises(ConcurrentCommit, match="another cleanup is at work")
+    refused = pytest.raises(ConcurrentCommit, match="another cleanup is running")
     with refused as refusal, claimed(store, "early", minute):
         pass
     assert "60 seconds" in (refusal.value.hint or "")

@@ -273,7 +273,7 @@ def test_two_collectors_do_not_work_at_once(store: Store) -> None:
 
     fill(main_of(store), 2)
     store.objects.create_json(NAME, {"run": "another"})
-    with pytest.raises(ConcurrentCommit, match="another cleanup is at work"):
+    with pytest.raises(ConcurrentCommit, match="another cleanup is running"):
         cleanup(store, keep(1))
     store.objects.remove(NAME)
     cleanup(store, keep(1))

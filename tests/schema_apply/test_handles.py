@@ -134,9 +134,9 @@ def test_branches_that_cannot_be_merged_any_more_are_told_a_way() -> None:
         for there, texts in ((graph, (one, end)), (dev, (other, end))):
             for text in texts:
                 there.apply_schema(text)
-        with pytest.raises(SchemaMismatch, match="say the same") as told:
+        with pytest.raises(SchemaMismatch, match="declare the same types") as told:
             graph.merge("dev")
-        assert "a new branch of 'main'" in (told.value.hint or "")
+        assert "a new branch from 'main'" in (told.value.hint or "")
     with new_graph(BEFORE, DATA) as graph:
         dev = graph.branches.create("dev")
         for there, k in ((graph, "main"), (dev, "dev")):

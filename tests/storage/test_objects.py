@@ -336,9 +336,9 @@ def test_a_store_that_never_answers_is_given_up(s3: S3) -> None:
     ("name", "value", "told"),
     [
         ("AWS_ALLOW_HTTP", "false", "not encrypted"),
-        ("AWS_ENDPOINT_URL_S3", "localhost:9000", "no http or https address"),
-        ("AWS_ENDPOINT_URL_S3", "::::", "no http or https address"),
-        ("AWS_ENDPOINT_URL_S3", "https://", "no http or https address"),
+        ("AWS_ENDPOINT_URL_S3", "localhost:9000", "not an http or https address"),
+        ("AWS_ENDPOINT_URL_S3", "::::", "not an http or https address"),
+        ("AWS_ENDPOINT_URL_S3", "https://", "not an http or https address"),
     ],
 )
 def test_a_setting_that_cannot_work_is_refused_at_once(

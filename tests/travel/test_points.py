@@ -122,7 +122,7 @@ def test_a_tag_may_be_called_like_a_day(graph: Graph) -> None:
 
 @pytest.mark.parametrize("point", [1.5, True, None, b"HEAD"])
 def test_what_is_no_name_no_number_and_no_time_is_refused(graph: Graph, point: Any) -> None:
-    with pytest.raises(InputError, match="names no state"):
+    with pytest.raises(InputError, match="is not a revision"):
         graph.at(point)
 
 

@@ -94,7 +94,7 @@ def test_a_merge_is_taken_back_relative_to_a_parent(graph: Graph) -> None:
 
 def test_what_cannot_be_taken_back(graph: Graph) -> None:
     first = graph.log()[-1]
-    with pytest.raises(InputError, match="made the graph"):
+    with pytest.raises(InputError, match="created the graph"):
         graph.revert(first.id)
     head = graph.head.id
     with pytest.raises(PreconditionFailed):
@@ -109,7 +109,7 @@ def test_what_cannot_be_taken_back(graph: Graph) -> None:
         with pytest.raises(omnigraph.errors.SchemaMismatch) as caught:
             graph.revert(head, dry_run=dry_run)
         assert caught.value.message == (
-            f"commit {head} cannot be taken back on 'main': the schema has changed since"
+            f"commit {head} cannot be reverted on 'main': the schema has changed since"
         )
         assert f"omnigraph commit changes {head}" in str(caught.value)
 

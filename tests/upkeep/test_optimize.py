@@ -203,7 +203,7 @@ def test_what_cannot_be_is_refused() -> None:
     with new_graph(SCHEMA) as graph:
         with pytest.raises(NotFound, match="Nobody"):
             graph.optimize(types=["Nobody"])
-        with pytest.raises(UsageError, match="engine is auto, spark, local"):
+        with pytest.raises(UsageError, match="expected one of auto, spark, local"):
             graph.optimize(engine="dask")  # type: ignore[arg-type]
         with pytest.raises(ReadOnlyError):
             omnigraph.open(graph.uri, read_only=True).optimize()

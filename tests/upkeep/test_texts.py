@@ -311,7 +311,7 @@ def test_check_tells_of_words_that_an_index_misses(monkeypatch: pytest.MonkeyPat
         (found,) = graph.check().findings
         assert (found.kind, found.type_key) == ("index", "node:D")
         assert "full-text index of body" in found.reason
-        assert "1 missed" in found.reason
+        assert "1 missing" in found.reason
         monkeypatch.setattr(texts, "candidates", real)
         listed = texts.read_words
         monkeypatch.setattr(texts, "read_words", lambda *given: listed(*given)[:-2])  # type: ignore[index]

@@ -200,7 +200,7 @@ def test_vectors_that_an_index_cannot_hold(metric: str, odd: list[float]) -> Non
 
 def test_an_index_waits_for_its_first_vector() -> None:
     with new_graph(SCHEMA.format(metric="cosine")) as graph:
-        told = [("node:P", "v", "there is no vector yet to build it from")]
+        told = [("node:P", "v", "there are no vectors yet to build it from")]
         assert graph.pending_indices() == told
         graph.load({"P": rows_of([None] * 20)}, mode="append")
         done = graph.optimize()

@@ -1,7 +1,7 @@
 """Rewrites of a plan before it runs: a tuple of functions, one file each.
 
-Each takes a plan and gives one that means the same. They see the schema and never the data, so that
-what they make is kept with the compiled query.
+Each takes a plan and returns an equivalent one. They see the schema but never the data, so that
+their result can be cached with the compiled query.
 """
 
 from omnigraph.lang.query import plan
@@ -29,7 +29,7 @@ PASSES = (
 
 
 def rewrite(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
-    """The plan after all rewrites."""
+    """Return the plan after all rewrites."""
     for one in PASSES:
         what = one(what, ir)
     return what

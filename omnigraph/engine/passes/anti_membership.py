@@ -1,6 +1,6 @@
-"""Turns `not { $a knows $b }` into a test of one edge, and `not { $a knows $_ }` into one of none.
+"""Replaces `not { $a knows $b }` by an edge test, and `not { $a knows $_ }` by a degree test.
 
-The inner expansion would be made for every row, only to see whether it is empty.
+Otherwise the inner expansion would run for every row only to see whether it is empty.
 """
 
 from dataclasses import replace
@@ -12,7 +12,7 @@ from omnigraph.lang.schema.ir import SchemaIR
 
 
 def anti_membership(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
-    """The plan with negations of one traversal as tests."""
+    """Return the plan with negated single traversals as tests."""
     operators: Any = tuple(_tested(one) for one in what.operators)
     return replace(what, operators=operators)
 
@@ -33,5 +33,5 @@ def _tested(operator: Any) -> Any:
 
 
 def is_one_edge(walk: plan.Expand) -> bool:
-    """Whether an expansion is a single step, and its end is not tested."""
+    """Return whether an expansion is a single hop without filters on its target."""
     return walk.min_hops == walk.max_hops == 1 and not walk.target_filters

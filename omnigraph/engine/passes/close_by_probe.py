@@ -1,6 +1,6 @@
-"""Turns an expansion that must end at a bound node into a test of that one edge.
+"""Replaces an expansion that must end at a bound node by a test of that one edge.
 
-The expansion would make all neighbours of every row, and `Close` keep at most one of them.
+Otherwise the expansion would produce all neighbours of every row, and `Close` keep at most one.
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ from .anti_membership import is_one_edge
 
 
 def close_by_probe(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
-    """The plan with its cycles closed by tests."""
+    """Return the plan with its cycles closed by edge tests."""
     return replace(what, operators=_probed(what.operators))
 
 
@@ -32,7 +32,7 @@ def _probed(operators: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _fits(walk: plan.Expand, close: plan.Close) -> bool:
-    """A named edge must be found, not only known to exist."""
+    """Return whether an edge test suffices: a named edge must be found, not only exist."""
     return (
         is_one_edge(walk)
         and walk.edge_variable is None

@@ -1,7 +1,8 @@
-"""Lets rows be counted without being made, where an aggregate only asks how many there are.
+"""Counts rows without producing them where aggregates only need their number.
 
-An expansion to nodes that nobody looks at becomes a weight: the number of distinct neighbours,
-since unbound traversals give sets. A scan that only leads to the next variable is turned around.
+An expansion to nodes that are never read becomes a weight: the number of distinct neighbours,
+since traversals without an edge variable return sets. A scan that only leads to the next variable
+is reversed.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ _Operators = tuple[Any, ...]
 
 
 def count_only(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
-    """The plan with its uncounted expansions as weights."""
+    """Return the plan with expansions to unread nodes replaced by weights."""
     if not only_counts(what):
         return what
     operators = _weighed(what, _turned(what))
@@ -26,37 +27,37 @@ def count_only(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
     if not walks:
         return what
     kept: Any = operators
-    dropped = {one.target for one in walks}
+    dropped = {walk.target for walk in walks}
     stand_in = _stand_in(walks[0], ir)
     columns = tuple(
-        replace(one, value=_recount(one.value, dropped, stand_in)) for one in what.columns
+        replace(column, value=_recount(column.value, dropped, stand_in)) for column in what.columns
     )
-    order = tuple(replace(one, value=_recount(one.value, dropped, stand_in)) for one in what.order)
+    order = tuple(replace(key, value=_recount(key.value, dropped, stand_in)) for key in what.order)
     variables = tuple(name for name in what.variables if name not in dropped)
     return replace(what, operators=kept, columns=columns, order=order, variables=variables)
 
 
 def only_counts(what: plan.ReadPlan) -> bool:
-    """Whether rows may be weighed: groups have an order of their own, and nothing is listed."""
-    values = [one.value for one in what.columns] + [one.value for one in what.order]
-    aggregates = [one for one in values if isinstance(one, plan.Aggregate)]
-    keys = [one for one in what.columns if not isinstance(one.value, plan.Aggregate)]
+    """Return whether rows may carry weights: groups have their own order, nothing is collected."""
+    values = [column.value for column in what.columns] + [key.value for key in what.order]
+    aggregates = [value for value in values if isinstance(value, plan.Aggregate)]
+    keys = [column for column in what.columns if not isinstance(column.value, plan.Aggregate)]
     ordered = bool(what.order) or not keys
-    listed = any(one.function == "collect" for one in aggregates)
+    listed = any(aggregate.function == "collect" for aggregate in aggregates)
     return what.aggregated and ordered and not listed and what.ranking is None
 
 
 def _looked_at(what: plan.ReadPlan) -> set[str]:
-    """Variables whose entities matter to the result; counting the rows of one does not."""
+    """Return variables whose entities affect the result; counting rows does not read them."""
     found: set[str] = set()
-    for value in [one.value for one in what.columns] + [one.value for one in what.order]:
+    for value in [column.value for column in what.columns] + [key.value for key in what.order]:
         if not counts_rows(value):
             found |= variables_of(value)
     return found
 
 
 def counts_rows(value: plan.Value) -> bool:
-    """Whether a value is the number of rows, whatever is in them."""
+    """Return whether a value is the number of rows, regardless of their content."""
     return (
         isinstance(value, plan.Aggregate)
         and value.function == "count"
@@ -66,7 +67,7 @@ def counts_rows(value: plan.Value) -> bool:
 
 
 def _turned(what: plan.ReadPlan) -> _Operators:
-    """A scan of everything whose nodes only lead to others begins at those others instead."""
+    """Start at the target of the first expansion, if the scanned nodes only lead to it."""
     operators: _Operators = what.operators
     while len(operators) > 1:
         scan, walk, *rest = operators
@@ -104,7 +105,7 @@ def _may_weigh(walk: Any) -> bool:
 
 
 def _weighed(what: plan.ReadPlan, operators: _Operators) -> _Operators:
-    """Expansions to nodes that nobody needs become weights."""
+    """Replace expansions to nodes that are never read by weights."""
     used = _looked_at(what)
     found: list[Any] = list(operators)
     for at in reversed(range(len(found))):
@@ -116,7 +117,7 @@ def _weighed(what: plan.ReadPlan, operators: _Operators) -> _Operators:
 
 
 def _needed(operators: Sequence[Any]) -> set[str]:
-    """The variables that operators read, those made for speed included."""
+    """Return the variables that operators read, physical operators included."""
     found: set[str] = set()
     for one in operators:
         match one:
@@ -130,7 +131,7 @@ def _needed(operators: Sequence[Any]) -> set[str]:
 
 
 def _stand_in(walk: plan.Expand, ir: SchemaIR) -> plan.Entity:
-    """A variable that is in every row, to count rows by."""
+    """Return an entity that every row has, to count rows by."""
     step = walk.steps[0]
     edge = ir.catalog.edge(step.edge_type)
     ends = (edge.source, edge.target) if edge is not None else ("", "")

@@ -1,6 +1,6 @@
-"""Turns a scan whose filters fix the whole `@key` into the lookup of one id.
+"""Replaces a scan whose filters fix the complete `@key` by a lookup of one id.
 
-The id of a keyed node is made of its key, so that equality of all members is equality of the id.
+The id of a keyed node is derived from its key, so equality of all members is equality of the id.
 """
 
 from dataclasses import replace
@@ -15,16 +15,16 @@ from omnigraph.values import PropertyType
 
 
 def find_by_key(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
-    """The plan with its scans by key as lookups."""
+    """Return the plan with scans by key as lookups."""
     later = columns_needed(ir.catalog, what.columns)
-    later |= needs(*(one.value for one in what.order))
+    later |= needs(*(key.value for key in what.order))
     operators: Any = tuple(_looked_up(one, ir, later) for one in what.operators)
     return replace(what, operators=operators)
 
 
 def _looked_up(operator: Any, ir: SchemaIR, later: set[tuple[str, str]]) -> Any:
     if isinstance(operator, plan.AntiJoin | plan.LeftJoin):
-        inner: Any = tuple(_looked_up(one, ir, later) for one in operator.inner)
+        inner: Any = tuple(_looked_up(nested, ir, later) for nested in operator.inner)
         return replace(operator, inner=inner)
     if not isinstance(operator, plan.NodeScan) or operator.implementers:
         return operator
@@ -40,7 +40,7 @@ def _looked_up(operator: Any, ir: SchemaIR, later: set[tuple[str, str]]) -> Any:
 
 
 def _equalities(scan: plan.NodeScan) -> list[tuple[int, str, PropertyType, plan.Value]]:
-    """Filters that fix a property of the scanned node to a constant: (place, name, type, value)."""
+    """Return filters that fix a property to a constant: (filter index, name, type, value)."""
     found = []
     for at, one in enumerate(scan.filters):
         if not isinstance(one, plan.Compare) or one.operator != "=":

@@ -1,6 +1,6 @@
-"""Lets equal nodes be aggregated together, when a query looks at nothing but values of one type.
+"""Aggregates nodes with equal values together, when a query only reads properties of one type.
 
-Whether values repeat enough is seen when the plan runs; see `engine/fold.py`.
+Whether values repeat often enough is decided at run time, in `engine/distinct_value_scan.py`.
 """
 
 from dataclasses import replace
@@ -13,19 +13,21 @@ from omnigraph.lang.schema.ir import SchemaIR
 
 from .count_only import counts_rows, only_counts
 
-_MOST = 4  # columns whose combinations may be few
+_MOST = 4  # more columns rarely have few combinations
 
 
 def fold_values(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
-    """The plan with its only scan folded."""
+    """Return the plan with its only scan over distinct values."""
     if len(what.operators) != 1 or not only_counts(what):
         return what
     scan = what.operators[0]
     if not isinstance(scan, plan.NodeScan) or scan.implementers:
         return what
-    pieces: list[Any] = [one.value for one in what.columns] + [one.value for one in what.order]
+    pieces: list[Any] = [column.value for column in what.columns] + [
+        key.value for key in what.order
+    ]
     names: set[str] = set()
-    for piece in [*scan.filters, *(one for one in pieces if not counts_rows(one))]:
+    for piece in [*scan.filters, *(value for value in pieces if not counts_rows(value))]:
         found = _properties(piece)
         if found is None:
             return what
@@ -37,7 +39,7 @@ def fold_values(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
 
 
 def _properties(piece: Any) -> set[str] | None:
-    """The properties that a value or predicate reads; None when it reads anything else."""
+    """Return the properties that a value or predicate reads; None if it reads anything else."""
     match piece:
         case plan.Constant() | plan.Parameter():
             return set()

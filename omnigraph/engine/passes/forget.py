@@ -1,6 +1,6 @@
-"""Drops variables as soon as nobody asks for them any more, so that no row carries them on.
+"""Drops variables after their last use, so that later rows do not carry them.
 
-Only groups let go of variables: the order of plain rows is decided by the ids of all of them.
+Only grouped queries can drop variables: the order of plain rows depends on the ids of all of them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,20 +14,21 @@ from omnigraph.lang.schema.ir import SchemaIR
 
 
 def forget(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
-    """The plan with its variables dropped after their last use."""
+    """Return the plan with its variables dropped after their last use."""
     if not what.aggregated or _needs_all(what):
         return what
-    values = [one.value for one in what.columns] + [one.value for one in what.order]
+    values = [column.value for column in what.columns] + [key.value for key in what.order]
     wanted = frozenset(name for value in values for name in variables_of(value))
     operators: Any = tuple(_dropping(what.operators, wanted))
     return replace(what, operators=operators)
 
 
 def _needs_all(what: plan.ReadPlan) -> bool:
-    """Groups without an order stand in that of their first rows; lists keep the order of rows."""
-    values = [one.value for one in what.columns] + [one.value for one in what.order]
-    keys = [one for one in what.columns if not isinstance(one.value, plan.Aggregate)]
-    lists = any(isinstance(one, plan.Aggregate) and one.function == "collect" for one in values)
+    """Groups without an order keep the order of their first rows; lists keep the row order."""
+    values = [column.value for column in what.columns] + [key.value for key in what.order]
+    keys = [column for column in what.columns if not isinstance(column.value, plan.Aggregate)]
+    aggregates = [value for value in values if isinstance(value, plan.Aggregate)]
+    lists = any(aggregate.function == "collect" for aggregate in aggregates)
     return lists or (bool(keys) and not what.order)
 
 
@@ -37,7 +38,7 @@ def _dropping(operators: Sequence[Any], wanted: frozenset[str]) -> Iterator[Any]
         yield one
         there |= made(one)
         if isinstance(one, plan.Close):
-            there.discard(one.left)  # it is gone already
+            there.discard(one.left)  # `Close` has removed it already
         needed = wanted.union(*map(_read, operators[at + 1 :]))
         gone = there - needed
         if gone:
@@ -46,7 +47,7 @@ def _dropping(operators: Sequence[Any], wanted: frozenset[str]) -> Iterator[Any]
 
 
 def made(operator: Any) -> set[str]:
-    """The variables that an operator adds."""
+    """Return the variables that an operator adds."""
     match operator:
         case plan.NodeScan():
             return {operator.variable}

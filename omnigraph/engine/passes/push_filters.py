@@ -1,7 +1,7 @@
 """Moves filters on one variable to the operator that introduces it.
 
-Filters only thin the bag, so that they may run as early as their variable is there. What an
-`optional` introduced stays where it is: there, null is part of the result.
+Filters only remove rows, so they may run as soon as their variable is bound. Filters on a variable
+that an `optional` introduces stay in place: there, null is part of the result.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ Operators = tuple[plan.Operator, ...]
 
 
 def push_filters(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
-    """The plan with its filters where their variables begin."""
+    """Return the plan with its filters moved to where their variables are introduced."""
     return replace(what, operators=_pushed(what.operators))
 
 

@@ -1,7 +1,7 @@
-"""Lets a walk keep each node once, where the result only asks which nodes there are.
+"""Makes expansions return each node once, where the result only depends on the set of nodes.
 
-`count(distinct ..)`, `min` and `max` over everything do not care how often a row stands there. An
-expansion after which only its target is known then gives a set, and the next one starts from it.
+`count(distinct ..)`, `min` and `max` over all rows ignore how often a row occurs. An expansion
+after which only its target is still bound then returns a set, and the next one starts from it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from .forget import made
 
 
 def reach_only(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
-    """The plan with its last expansions as sets of nodes, if repeated rows change nothing."""
+    """Return the plan with its last expansions as sets of nodes, if repeated rows do not matter."""
     if not _ignores_repeats(what):
         return what
     operators: Any = tuple(_reaching(what.operators))
@@ -24,10 +24,9 @@ def reach_only(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
 
 
 def _ignores_repeats(what: plan.ReadPlan) -> bool:
-    values = [one.value for one in what.columns]
     weighed = any(isinstance(one, Weigh) for one in what.operators)
     plain = what.aggregated and not what.order and what.ranking is None and not weighed
-    return plain and all(_ignores(one) for one in values)
+    return plain and all(_ignores(column.value) for column in what.columns)
 
 
 def _ignores(value: plan.Value) -> bool:
@@ -52,7 +51,7 @@ def _reaching(operators: Sequence[Any]) -> Iterator[Any]:
 
 
 def _is_reach(one: Any, after: Any, there: set[str]) -> bool:
-    """Whether an expansion leaves nothing but its target behind."""
+    """Return whether only the target of an expansion stays bound after it."""
     return (
         isinstance(one, plan.Expand)
         and isinstance(after, Forget)

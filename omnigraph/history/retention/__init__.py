@@ -1,5 +1,8 @@
-"""Retention: what is kept, and how the rest is removed beside live writers.
+"""Retention: which history is kept, and how the rest is removed next to live readers and writers.
 
-Correctness rests on a handshake with writers and with whoever names something old, not on clocks.
-Nothing else in the package may remove a file of a table, a piece of the log or a schema.
+Correctness rests on a handshake between the collector and everything that may reference old data,
+never on clocks. No other code may remove a table file, a log chunk or a schema.
+
+Read `collect` first: it shows one run from start to end. Then `roots` (what is live), `protect`
+(what running operations need), `delete_queue` (the writers' side of the handshake) and `fence`.
 """

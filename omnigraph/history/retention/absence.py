@@ -1,7 +1,7 @@
-"""The proof that an entity is gone: every file of a root is read, whatever names it.
+"""Prove that an entity is gone: search every file of a root, referenced or not.
 
 Owns what counts as a trace: a value in a stored row, deleted or not, or in an index; the bytes of
-the id in any other file. It reads files as they are, not versions, and writes nothing.
+the id in any other file. It reads files, not versions, and writes nothing.
 """
 
 import io
@@ -29,26 +29,26 @@ from .packed import pieces_of
 from .roots import list_refs
 from .survey import MANIFESTS, TABLES, kind_of, place_of
 
-_SHORT = 4  # bytes; a shorter id is in every large file by chance
+_SHORT = 4  # bytes; a shorter id occurs in every large binary file by chance
 _ENDS = frozenset({"src", "dst"})
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Where something of an entity is: a file, and whether as a stored value or as bytes."""
+    """A place where an entity is left: a file, and whether as a stored value or as bytes."""
 
     name: str
     kind: str
     type_key: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The trace as plain data."""
+        """Return the trace as JSON data."""
         return {"name": self.name, "kind": self.kind, "type_key": self.type_key}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Absence:
-    """What a search found, and how much it read; true when there is no trace."""
+    """The traces that a search found, and how much it read; true if there is no trace."""
 
     type_name: str
     entity_id: str
@@ -65,7 +65,7 @@ class Absence:
         return f"<Absence: {found} traces of {of} in {self.files:,} files>"
 
     def to_json(self) -> dict[str, Any]:
-        """The answer as plain data."""
+        """Return the result as JSON data."""
         return {
             "type": self.type_name,
             "id": self.entity_id,
@@ -78,7 +78,7 @@ class Absence:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """What is looked for, and in which columns of which types it would be the entity."""
+    """What to search for, and in which columns of which types it would be the entity."""
 
     store: Store
     entity_id: str
@@ -93,7 +93,7 @@ class _Search:
 def find_traces(
     store: Store, type_name: str, entity_id: str, also: Sequence[str | Path] = ()
 ) -> Absence:
-    """Look for an entity in every file of a root, and in other files and folders."""
+    """Search for an entity in every file of a root, and in other files and folders."""
     if not entity_id:
         raise InputError("an entity has an id", reason="empty id")
     states = list(_states(store))
@@ -101,7 +101,7 @@ def find_traces(
     search = _Search(store, entity_id, columns, _keys(store, states))
     listed = store.objects.list("")
     traces = [one for found in listed for one in _in_object(search, found.name)]
-    files, size = len(listed), sum(one.size for one in listed)
+    files, size = len(listed), sum(found.size for found in listed)
     for path in _paths(also):
         files, size = files + 1, size + path.stat().st_size
         if _in_file(path, search):
@@ -111,12 +111,12 @@ def find_traces(
 
 def _states(store: Store) -> Iterator[State]:
     for ref in list_refs(store):
-        with suppress(GraphNotInitialized):  # deleted since it was listed
+        with suppress(GraphNotInitialized):  # deleted since the listing
             yield read_manifest(store, ref.ulid).state
 
 
 def _keys(store: Store, states: Iterable[State]) -> dict[str, str]:
-    """The types of all directories that any log ever named."""
+    """Return the types of all table directories that any log references."""
     found: dict[str, str] = {}
     for state in states:
         log = Log(store, state)
@@ -125,12 +125,12 @@ def _keys(store: Store, states: Iterable[State]) -> dict[str, str]:
             *(one for chunk in state.chunks for one in log.chunk_commits(chunk)),
         ]
         entries = [entry for one in commits for entry in one.tables.values() if entry is not None]
-        found |= {one.location: one.key for one in (*entries, *state.tables.values())}
+        found |= {entry.location: entry.key for entry in (*entries, *state.tables.values())}
     return found
 
 
 def _columns(store: Store, states: Iterable[State], type_name: str) -> dict[str, frozenset[str]]:
-    """In which columns an id of this type stands: of its own tables, and the ends of edges."""
+    """Return the columns that hold ids of this type: `id` of its tables, endpoints of edges."""
     require_text(type_name, "type")
     found: dict[str, frozenset[str]] = {}
     known: set[str] = set()
@@ -155,7 +155,7 @@ def _columns(store: Store, states: Iterable[State], type_name: str) -> dict[str,
 
 
 def _in_object(search: _Search, name: str) -> Iterator[Trace]:
-    """The trace in one file of the root, if there is one."""
+    """Search one object of the root; yield the trace if there is one."""
     key = search.keys.get(place_of(name))
     with suppress(ValueError):
         if name.endswith(".lance") and name.startswith(TABLES):
@@ -169,14 +169,14 @@ def _in_object(search: _Search, name: str) -> Iterator[Trace]:
     body = search.store.objects.read(name) or b""
     text = name.startswith((layout.INTENTS, layout.SCHEMAS, layout.AUDIT, "_refs", layout.GC))
     if _holds(body, search.needle, binary=not text):
-        # Of a manifest only the newest commits hold words: their messages, and who made them.
+        # A manifest holds text only in its newest commits: messages, and who made them.
         yield Trace(name, "log" if name.startswith(MANIFESTS) else "bytes", key)
 
 
 def _in_rows(search: _Search, name: str, key: str | None) -> bool:
     """Whether a value in a file of rows, or of an index, is the id.
 
-    An index does not tell of which column its values are, and an unknown table not of which type.
+    An index does not record the column of its values, and an unknown table not its type.
     """
     if key is not None and key not in search.columns:
         return False
@@ -193,7 +193,7 @@ def _in_rows(search: _Search, name: str, key: str | None) -> bool:
 
 
 def _in_chunk(search: _Search, name: str) -> bool:
-    """Whether a piece of the log mentions the id: in a message, say."""
+    """Whether a log chunk mentions the id, for example in a message."""
     body = search.store.objects.read(name)
     if body is None:
         return False
@@ -207,7 +207,7 @@ def _holds(body: bytes, needle: bytes, *, binary: bool) -> bool:
 
 
 def _in_file(path: Path, search: _Search) -> bool:
-    """Whether a file outside the root holds the id, packed or not."""
+    """Whether a file outside the root contains the id, compressed or not."""
     binary = path.suffix == ".arrays"
     pieces = pieces_of(path, overlap=len(search.needle))
     return any(_holds(one, search.needle, binary=binary) for one in pieces)

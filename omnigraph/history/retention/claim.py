@@ -1,7 +1,7 @@
-"""The claim that keeps collectors apart: a courtesy, since two of them do no harm.
+"""The claim that keeps collectors apart. It saves work; two collectors at once do no harm.
 
-Owns the lease on `__gc/claim`: taking it, renewing it beside the work, taking over one that was not
-renewed for a minute of store time, and noticing that it was lost. Correctness never rests on it.
+Owns the lease on `__gc/claim`: acquire it, renew it in the background, take over one that was not
+renewed for a minute of store time, and detect its loss. Correctness never depends on it.
 """
 
 import threading
@@ -18,11 +18,11 @@ from omnigraph.storage.store import Store
 NAME = f"{layout.GC}/claim"
 LEASE = timedelta(seconds=60)  # of store time
 RENEWAL = 20.0  # seconds
-TRUSTED = 30.0  # seconds since the last renewal, after which the owner reads its claim again
+TRUSTED = 30.0  # seconds after a renewal for which the owner may assume that it has the claim
 
 
 class Claim:
-    """A claim that this collector took, and may have lost while its process was suspended."""
+    """The claim of this collector, which it may lose while its process is suspended."""
 
     def __init__(self, store: Store, run: str) -> None:
         self.store, self.run = store, run
@@ -32,10 +32,10 @@ class Claim:
         self._lock = threading.Lock()
 
     def check(self) -> None:
-        """Raise `ConcurrentCommit` when another collector took the claim over.
+        """Raise `ConcurrentCommit` if another collector has taken the claim over.
 
-        Called before each removal. It sends requests only when no renewal succeeded for a while:
-        the process may have been suspended, and nothing else would say so.
+        Called before each removal. It sends requests only if no renewal succeeded for a while: the
+        process may have been suspended, and nothing else would tell.
         """
         self.at_work = True
         if ids.monotonic() - self._renewed > TRUSTED:
@@ -44,11 +44,11 @@ class Claim:
             raise ConcurrentCommit(
                 "another cleanup took over from this one, which was suspended for too long",
                 effect="unknown",
-                hint="let the other one end; it also finishes what this one began",
+                hint="let the other one finish; it also completes what this one began",
             )
 
     def renew(self) -> None:
-        """Extend the lease, unless another collector holds it by now."""
+        """Extend the lease, unless another collector owns it by now."""
         with self._lock:
             asked = ids.monotonic()
             self._lost = self._lost or _owner(self.store) != self.run
@@ -59,7 +59,7 @@ class Claim:
 
 @contextmanager
 def claimed(store: Store, run: str, now: datetime) -> Iterator[Claim]:
-    """Hold the claim while the block runs; a collector that is at work is a `ConcurrentCommit`."""
+    """Own the claim while the block runs; raise `ConcurrentCommit` if a collector is running."""
     if not store.objects.create_json(NAME, {"run": run}):
         _take_over(store, run, now)
     claim = Claim(store, run)
@@ -67,11 +67,11 @@ def claimed(store: Store, run: str, now: datetime) -> Iterator[Claim]:
         with heartbeat(claim.renew, run, RENEWAL):
             yield claim
     except StorageError as error:
-        if claim.at_work:  # a read that failed has no effect, but the run had
+        if claim.at_work:  # the failed read itself had no effect, but the run may have had
             error.effect = "unknown"
         raise
     finally:
-        with suppress(StorageError, OSError):  # the next collector takes it over
+        with suppress(StorageError, OSError):  # the next collector takes it over anyway
             _release(store, run)
 
 
@@ -79,9 +79,9 @@ def _take_over(store: Store, run: str, now: datetime) -> None:
     found = [one.modified for one in store.objects.list(layout.GC) if one.name == NAME]
     if found and now - found[0] <= LEASE:
         raise ConcurrentCommit(
-            f"another cleanup is at work; its last sign of life was at"
+            f"another cleanup is running; its last sign of life was at"
             f" {found[0]:%Y-%m-%d %H:%M:%S} UTC",
-            hint=f"let it end; if it was killed, run this again in {LEASE.seconds} seconds",
+            hint=f"let it finish; if it was killed, run this again in {LEASE.seconds} seconds",
         )
     store.objects.renew(NAME, {"run": run})
 
@@ -92,6 +92,6 @@ def _release(store: Store, run: str) -> None:
 
 
 def _owner(store: Store) -> str | None:
-    """The run that holds the claim now."""
+    """Return the run that owns the claim now."""
     facts = store.objects.read_json(NAME)
     return None if facts is None else facts.get("run")

@@ -1,7 +1,20 @@
-"""One run of the collector: claim, list, fence, second look, sweep; and the preview of one.
+"""One run of the collector, and its preview.
 
-Only what a list named, and a look after the fence found unreachable still, is removed. A run that
-was cut off anywhere is finished by the next one; a run that sleeps does no harm when it wakes.
+The steps are ordered so that a file is removed only if nothing can come to reference it:
+
+1. Survey, then mark. A file that is written later is not in the survey and cannot be selected;
+   marking first would miss files that are published between the mark and the survey.
+2. Write the delete queue, then mark again. Whoever wants to reference old data arms an intent and
+   then reads the queue (see `delete_queue`). The collector writes the queue and then reads the
+   intents. Whichever order the two happen in, at least one of them sees the other.
+3. Before the second mark, raise the fences. Ordinary writes have no intent; a fence makes those
+   that staged earlier lose their swap and stage again, so none of their old files is published
+   after the second mark.
+4. Record the sweep list once. It is final for all collectors; files that it leaves out are free to
+   be referenced again, so a second, different result could remove them.
+5. Remove files, then the queue, then the sweep list.
+
+A crashed run is finished by the next one. A suspended run does no harm when it wakes up.
 """
 
 import logging
@@ -36,12 +49,12 @@ from .sweep import in_order, remove
 from .trim import lower_numbers, old_versions
 
 _log = logging.getLogger("omnigraph")
-Progress = Callable[[int, int], None]  # files removed so far, and all of them
+Progress = Callable[[int, int], None]  # files removed so far, and their total number
 
 
 @dataclass(slots=True)
 class _Run:
-    """A collector at work: what it saw, and what it has removed."""
+    """A running cleanup: what it has marked, and what it has removed so far."""
 
     store: Store
     marking: Marking
@@ -53,7 +66,7 @@ class _Run:
     failures: list[str] = field(default_factory=list)
 
     def told(self, name: str, error: str | None) -> None:
-        """Count a file that is gone, or say why it is not."""
+        """Record a removed file, or the error that kept it."""
         if error is None:
             self.removed.append(name)
         else:
@@ -65,7 +78,7 @@ class _Run:
 def preview(
     store: Store, policy: Policy, hands: Hands | None = None, *, erase: bool = False
 ) -> Cleanup:
-    """What a cleanup would remove now, or an erasure; nothing is written."""
+    """Report what a cleanup, or an erase, would remove now; write nothing."""
     hands = hands or Here()
     now = ids.now() if store.effects.read_only else intents.store_time(store)
     marking, protected = _marked(store, policy, take_survey(store, now, hands), hands)
@@ -74,7 +87,7 @@ def preview(
     deleted = None
     if erase:
         more, deleted = would_erase(marking)
-        # What is the newest now is kept by the same policy when it is not any more.
+        # After the rewrite, today's head is one commit old: the policy may keep its files.
         names |= dict.fromkeys(more if not policy.keeps(1, timedelta()) else ())
     report = found.report(
         Cleanup(True, rows_of(names, marking.survey, marking.keys), deleted_rows=deleted)
@@ -86,30 +99,32 @@ def preview(
 def cleanup(
     store: Store, policy: Policy, progress: Progress | None = None, hands: Hands | None = None
 ) -> Cleanup:
-    """Remove what nothing needs, beside whoever reads and writes.
+    """Remove what nothing needs, next to concurrent readers and writers.
 
-    Operations whose owner is gone are finished or discarded first. Raises `ConcurrentCommit` when
-    another cleanup is at work or a branch is too busy to be fenced, `Conflict` when something that
-    must stay cannot be read; then nothing is removed.
+    Crashed operations are finished or discarded first. Raises `ConcurrentCommit` if another
+    cleanup is running or a branch is too busy to be fenced, `Conflict` if something that must stay
+    cannot be read; nothing is removed then.
     """
     hands = hands or Here()
-    recover(store)
+    recover(store)  # first, because intents of crashed operations would still protect their files
     run_id = ids.new_ulid()
     now = intents.store_time(store)
     with claimed(store, run_id, now) as claim:
         survey = take_survey(store, now, hands)
         marking, protected = _marked(store, policy, survey, hands)
         run = _Run(store, marking, claim, progress or (lambda *_: None), hands)
-        for left in list_runs(store):
+        for left in list_runs(store):  # first: their queued names must not be queued twice
             _finish_left(run, left)
         gone = set(run.removed)
         found = _judged(marking, protected)
         names = [one for one in found.names if one not in gone]
         if names:
             facts = {"names": names, "run": run_id}
+            # From here on, other processes refuse to reference these names.
             store.objects.create_json(layout.gc_name(run_id, CONDEMNED), facts)
             _finish(run, run_id)
-        store.handles.clear()
+        store.handles.clear()  # cached handles may point to files that are gone
+        # A new survey: the fences have added manifest versions since the first one.
         after = take_survey(store, intents.store_time(store), hands)
         _trim(run, after)
         rows = rows_of(run.removed, survey.with_sizes(after), marking.keys, run.errors)
@@ -121,7 +136,7 @@ def cleanup(
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What goes, and what a report tells beside it."""
+    """What a cleanup removes, and what its report says besides."""
 
     names: list[str]
     unreferenced: tuple[str, ...]
@@ -132,6 +147,7 @@ class _Judged:
     unnamed: tuple[Mapping[str, Any], ...] = ()
 
     def report(self, done: Cleanup) -> Cleanup:
+        """Return a report completed with the findings of the plan."""
         return replace(
             done,
             unreferenced_paths=self.unreferenced,
@@ -144,7 +160,7 @@ class _Judged:
 
 
 def _judged(marking: Marking, protected: Protected) -> _Judged:
-    """Tables that nothing names any more go only if the policy says so."""
+    """Select what to remove; unreferenced tables go only if the policy says so."""
     names, survey = condemn(marking, protected), marking.survey
     paths = unreferenced(marking, names)
     dropped = [one for one in names if place_of(one) in paths]
@@ -159,7 +175,7 @@ def _judged(marking: Marking, protected: Protected) -> _Judged:
         orphans(marking, names),
         len(marking.kept),
         held_by,
-        tuple(one.to_json() for one in marking.unnamed),
+        tuple(unnamed.to_json() for unnamed in marking.unnamed),
     )
 
 
@@ -173,7 +189,7 @@ def _old_groups(marking: Marking, survey: Survey) -> Iterator[list[str]]:
 
 
 def _spared(report: Cleanup, marking: Marking) -> int:
-    """The bytes that only the grace keeps, looked for when a run leaves everything as it is."""
+    """Count the bytes that only the grace period keeps, if the run removes nothing else."""
     policy = marking.policy
     if report.datasets or not policy.grace:
         return 0
@@ -195,7 +211,10 @@ def _marked(
 
 
 def _to_be_read(marking: Marking) -> list[Version]:
-    """The versions that a mark will read, found by one that reads none of them."""
+    """Return the versions that a mark will read, found by a trial mark that reads none of them.
+
+    An executor then reads them in parallel.
+    """
     found: dict[Version, None] = {}
 
     def note(_: Store, location: str, version: int) -> Files:
@@ -210,15 +229,15 @@ def _to_be_read(marking: Marking) -> list[Version]:
 
 
 def _finish_left(run: _Run, run_id: str) -> None:
-    """Carry a run that was left behind to its end; one whose lists are damaged stays as it is."""
+    """Finish a run that another process left behind; leave it alone if its lists are damaged."""
     try:
         _finish(run, run_id)
     except DamagedListError as error:
-        _log.warning("a cleanup that was cut off is not finished: %s", error.message)
+        _log.warning("an interrupted cleanup cannot be finished: %s", error.message)
 
 
 def _finish(run: _Run, run_id: str) -> None:
-    """Carry a run to its end, one's own or one that was left behind."""
+    """Finish a run, one's own or an abandoned one."""
     store = run.store
     listed = read_names(store, run_id, CONDEMNED)
     swept = read_names(store, run_id, SWEEP)
@@ -226,31 +245,40 @@ def _finish(run: _Run, run_id: str) -> None:
         try:
             swept = _decide(store, run_id, _look(run, listed))
         except BaseException:
+            # End the run. Its queue would keep blocking operations that need the queued names.
             _give_up(store, run_id)
             raise
         listed = read_names(store, run_id, CONDEMNED)
-    if listed is None:  # another has ended this run: what is found there may be named by now
+    # Another collector has ended this run. With the queue gone, other processes may reference the
+    # names again, so the sweep list must not be used any more.
+    if listed is None:
         store.objects.remove(layout.gc_name(run_id, SWEEP))
         return
     _sweep(run, swept or [])
     if not run.errors:
+        # The queue first. A queue without its sweep list would look undecided and be marked anew.
         store.objects.remove(layout.gc_name(run_id, CONDEMNED))
         store.objects.remove(layout.gc_name(run_id, SWEEP))
 
 
 def _look(run: _Run, listed: list[str]) -> list[str]:
-    """Fence, then heads, intents, and heads again: what nothing has come to need meanwhile."""
+    """Raise the fences, mark again, and return the queued names that are still unreachable.
+
+    References move while they are read: from an intent to a head when it publishes, or from a
+    head to an intent when a branch is forked and its source deleted. Reading heads before and
+    after the intents catches both directions.
+    """
     raise_fences(run.store, listed, run.marking.unnamed)
     marking = run.marking.again()
     mark_heads(marking)
     protected = mark_intents(marking)
     mark_heads(marking)
-    run.claim.check()
+    run.claim.check()  # a suspended run must not record a result after another took over
     return still_condemned(listed, marking, protected)
 
 
 def _decide(store: Store, run_id: str, names: list[str]) -> list[str]:
-    """The result of a look: the first one stands, whoever found it."""
+    """Record the result of the second mark and return the recorded one; the first record wins."""
     store.objects.create_json(layout.gc_name(run_id, SWEEP), {"names": names})
     found = read_names(store, run_id, SWEEP)
     if found is None:
@@ -259,9 +287,9 @@ def _decide(store: Store, run_id: str, names: list[str]) -> list[str]:
 
 
 def _give_up(store: Store, run_id: str) -> None:
-    """End a run that found no result by one that is empty, so that no other finds one.
+    """End a run without a result by recording an empty one, so that no collector records another.
 
-    What cannot even do that is left to the next run.
+    If even that fails, the next run finishes it.
     """
     with suppress(StorageError, OSError, ConcurrentCommit):
         if _decide(store, run_id, []) == []:
@@ -280,11 +308,15 @@ def _sweep(run: _Run, names: list[str]) -> None:
 
 
 def _trim(run: _Run, survey: Survey) -> None:
-    """Old manifest versions and lower numbers of names: these need no list."""
+    """Remove old manifest versions and superseded refs, which nothing can reference any more.
+
+    They need no delete queue.
+    """
     stuck: set[str] = set()
     for group in _old_groups(run.marking, survey):
         for name in group:
-            # Strictly one after another: a version that stays must not outlive what is above it.
+            # Strictly in order: if a version cannot be removed, the newer ones must stay as well,
+            # so that no old version remains below a gap.
             if place_of(name) not in stuck:
                 errors = len(run.failures)
                 remove(run.store, [name], run.told, run.claim.check)

@@ -1,7 +1,9 @@
-"""What collectors are about to remove, as others see it: the lists of all runs.
+"""The delete queue: what collectors are about to remove, as other processes see it.
 
-Owns the look that comes before anything is named by another name: who stands under an intent, and
-finds all that it names in no list, and there, may name it. It never removes anything.
+Owns the writers' side of the handshake. An operation that makes old data reachable by a new name
+first arms an intent and then checks the queues. If nothing it needs is queued, and all of it still
+exists, it may go on: any queue that is written later is followed by a mark that sees the intent.
+Checking before arming would leave a gap in which neither side sees the other. It removes nothing.
 """
 
 import logging
@@ -22,24 +24,24 @@ _log = logging.getLogger("omnigraph")
 
 
 class DamagedListError(StorageError):
-    """A list of a collector that is damaged: the run that wrote it cannot go on."""
+    """A damaged list of a collector: the run that wrote it cannot continue."""
 
     code = "StorageError"
     kind = "permanent"
     effect = "none"
-    hint = "remove the file when no cleanup is at work"
+    hint = "remove the file when no cleanup is running"
 
 
 def list_runs(store: Store) -> list[str]:
-    """The runs of collectors that are not over: one listing."""
+    """Return the runs of collectors that have not ended; costs one listing."""
     found = (one.name.rpartition("/")[2].partition(".") for one in store.objects.list(layout.GC))
     return sorted({run for run, _, part in found if part in (CONDEMNED, SWEEP)})
 
 
 def read_names(store: Store, run: str, part: str) -> list[str] | None:
-    """The names in one file of a run; None when it is not there.
+    """Return the names in one list of a run; None if it does not exist.
 
-    Raises `DamagedListError` for one that is not what a collector wrote.
+    Raises `DamagedListError` for a list that no collector wrote in this form.
     """
     name = layout.gc_name(run, part)
     try:
@@ -57,12 +59,15 @@ def _damaged(name: str) -> DamagedListError:
 
 
 def condemned(store: Store) -> list[str]:
-    """Every name that some run may still remove; the result of a look counts, once it stands."""
+    """Return every name that a run may still remove.
+
+    Once the sweep list exists it replaces the queue: the other names were found to be needed.
+    """
     return [name for run in list_runs(store) for name in _condemned_by(store, run)]
 
 
 def _condemned_by(store: Store, run: str) -> list[str]:
-    """The names of one run; none of a damaged list: no collector can remove anything by it."""
+    """Return the names of one run; none for a damaged list, since no collector removes by it."""
     try:
         swept = read_names(store, run, SWEEP)
         return (read_names(store, run, CONDEMNED) or []) if swept is None else swept
@@ -72,10 +77,10 @@ def _condemned_by(store: Store, run: str) -> list[str]:
 
 
 def check_unlisted(store: Store, state: State, commit_id: str) -> None:
-    """Refuse to name the head of a branch while a collector may remove something of it.
+    """Refuse to reference the head of a branch while a collector may remove part of it.
 
-    That it is the head is no proof by itself: a branch that was made and deleted within one look
-    of a collector was seen by nobody. One listing when no collector is at work.
+    Being the head is no proof: a branch that was created and deleted within one mark of a collector
+    was seen by no mark. Costs one listing if no collector is running.
     """
     listed = condemned(store)
     if listed:
@@ -83,9 +88,9 @@ def check_unlisted(store: Store, state: State, commit_id: str) -> None:
 
 
 def check_kept(store: Store, state: State, commit_id: str) -> None:
-    """Refuse to name a state of the past that is gone, or that a collector may just remove.
+    """Refuse to reference a past state that is gone, or that a collector may be removing.
 
-    The caller's intent stands already: what no list names now is seen by every later look.
+    The intent of the caller must be armed already: every later mark then sees it.
     """
     check_named(store, state.tables.values(), commit_id, state.schema.location)
 
@@ -93,11 +98,11 @@ def check_kept(store: Store, state: State, commit_id: str) -> None:
 def check_named(
     store: Store, entries: Iterable[TableEntry], commit_id: str, schema: str | None = None
 ) -> None:
-    """The same of table versions, and of a schema object, that some commit names."""
+    """Do the same for table versions, and a schema object, that a commit references."""
     entries, listed = list(entries), condemned(store)
     needed = [version_names(one.location, one.lance_version) for one in entries]
     needed += [{schema}] if schema is not None else []
-    # Read, not opened: a handle that is held proves nothing about files.
+    # Read the objects instead of opening them: a cached handle proves nothing about files.
     if not all(any(store.objects.read(name) is not None for name in names) for names in needed):
         raise reclaimed(commit_id)
     if listed:
@@ -121,14 +126,14 @@ def _refuse_listed(
     if any(live.holds(name) for name in listed):
         raise ConcurrentCommit(
             f"a cleanup is about to remove something of commit {commit_id}",
-            hint="try again in a moment; if the cleanup was cut off, run it again first",
+            hint="try again in a moment; if the cleanup crashed, run it again first",
         )
 
 
 def reclaimed(commit_id: str) -> HistoryReclaimed:
-    """The error of a state that cleanup took."""
+    """Return the error for a state that a cleanup removed."""
     return HistoryReclaimed(
         f"cleanup removed the state of commit {commit_id}",
         first_unreadable_commit_id=commit_id,
-        hint="name a newer commit; tag what must stay before the next cleanup",
+        hint="use a newer commit; tag what must stay before the next cleanup",
     )

@@ -1,8 +1,8 @@
-"""Writes anew what still holds deleted rows or dropped columns, so that their files can go.
+"""Rewrite tables that still hold deleted rows or dropped columns, so that their files can go.
 
-A deleted row is only marked: its data file and the indexes keep it; a dropped column is only not
-named any more. Content does not change; the
-rewrite is published as maintenance, and re-planned when it loses to a writer.
+A deleted row is only marked: its data file and the indexes keep it. A dropped column is only no
+longer referenced. The content does not change: the rewrite is published as maintenance, and planned
+again if it loses to a writer.
 """
 
 from contextlib import suppress
@@ -28,23 +28,23 @@ ACTOR = "omnigraph:maintenance"
 
 
 def rewrite_deleted(store: Store) -> int:
-    """Rewrite, on every branch, what holds what was deleted, and build its indexes anew.
+    """Rewrite tables with deleted data on every branch, and rebuild their indexes.
 
-    Gives how many commits that took. A tag is never rewritten: delete it, or what it names stays.
+    Return the number of commits. A tag is never rewritten: delete it, or its data stays.
     """
     made = 0
     for name in list_branches(store):
-        with suppress(BranchNotFound):  # deleted since it was listed
+        with suppress(BranchNotFound):  # deleted since the listing
             made += _rewrite_branch(open_line(store, name))
     return made
 
 
 def _rewrite_branch(line: Line) -> int:
-    """Rewrite one branch; one that is deleted meanwhile needs no more."""
+    """Rewrite one branch; a branch that is deleted meanwhile needs no more work."""
     made = 0
     try:
-        columns = _columns(line)  # a rewrite may cost an index
-        for _ in range(2):  # a rewrite that lost to a writer took a smaller bite
+        columns = _columns(line)  # read first: a rewrite may drop an index
+        for _ in range(2):  # twice: a rewrite that lost to a writer covered fewer fragments
             made += _rewrite(line)
         return made + _index(line, columns)
     except (ReadSetConflict, HistoryReclaimed, AbsentError):
@@ -69,13 +69,13 @@ def _rewrite(line: Line) -> bool:
 
 
 def _columns(line: Line) -> dict[str, dict[str, str]]:
-    """The columns of each table that have an index, and its kind."""
+    """Return the indexed columns of each table, with the kind of index."""
     txn = WriteTxn(line.store, line.name, line.refresh(), "", 0)
     return {key: kinds_of(txn.table(key)) for key in txn.base.state.tables}
 
 
 def _index(line: Line, known: dict[str, dict[str, str]]) -> bool:
-    """Indexes hold the values of rows that were deleted since they were built."""
+    """Rebuild indexes, which still hold values of rows that were deleted since they were built."""
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         found: dict[str, Staged] = {}

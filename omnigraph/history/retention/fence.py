@@ -1,7 +1,8 @@
-"""The fence: one more version of a branch, with the same state and the next epoch.
+"""The fence: a new manifest version of a branch with the same state and the next collector epoch.
 
-A writer that staged before it loses its swap, sees the epoch and stages again, so that nothing it
-staged is named after the second look. It changes nothing that a reader sees.
+A writer that staged before the fence loses its swap, sees the new epoch and stages again. Files
+that it staged earlier are therefore never published after the second mark, which did not see them.
+A fence changes nothing that readers see.
 """
 
 from collections.abc import Iterable
@@ -25,18 +26,18 @@ ATTEMPTS = 50
 
 
 def raise_fences(store: Store, condemned: Iterable[str], unnamed: Iterable[Unnamed] = ()) -> int:
-    """Fence every branch on which a writer could be about to name something of the list.
+    """Fence every branch on which a writer may be about to publish something queued.
 
-    Branches are listed now that the list is written: on a branch that is made later, writers stage
-    later. A handle may go on writing to a branch that lost its ref object. Returns how many were
-    fenced.
+    Branches are listed after the queue was written: on a branch that is created later, writers
+    also stage later. A branch that lost its ref object is fenced, too, because open handles can
+    still write to it. Return the number of fenced branches.
     """
     places = {place_of(name) for name in condemned}
     found = [ref for ref in list_refs(store) if ref.place == layout.REFS]
-    found += [Ref(one.label, one.ulid) for one in unnamed if one.kind == "branch"]
+    found += [Ref(branch.label, branch.ulid) for branch in unnamed if branch.kind == "branch"]
     states = {ref.ulid: _state(store, ref) for ref in found}
     named = {one.location for state in states.values() if state for one in state.tables.values()}
-    # Pieces of the log, schemas and tables that no branch names may be of any branch.
+    # Log chunks, schemas and tables that no branch references could belong to any branch.
     anyone = any(_is_shared(place) and place not in named for place in places)
     fenced = 0
     for ref in found:
@@ -52,7 +53,7 @@ def _is_shared(place: str) -> bool:
 
 
 def _state(store: Store, ref: Ref) -> State | None:
-    """The newest state; None when the branch was deleted meanwhile."""
+    """Return the newest state; None if the branch was deleted meanwhile."""
     try:
         state = line_of(store, ref.name, ref.ulid).refresh().state
     except GraphNotInitialized:
@@ -61,7 +62,7 @@ def _state(store: Store, ref: Ref) -> State | None:
 
 
 def _fence(store: Store, ref: Ref) -> bool:
-    """Raise the epoch of a branch; another collector's fence serves, too."""
+    """Raise the epoch of a branch; the fence of another collector serves as well."""
     line = line_of(store, ref.name, ref.ulid)
     first: int | None = None
     for lost in range(ATTEMPTS):
@@ -78,7 +79,10 @@ def _fence(store: Store, ref: Ref) -> bool:
 
 
 def _raised(store: Store, base: Opened) -> bool:
-    """Swap in the next epoch; False means to look again, whatever became of it."""
+    """Swap in the next epoch; False means to read again, whatever the outcome was.
+
+    A fence needs no proof of the outcome: the next read shows whether the epoch was raised.
+    """
     head = base.state.head
     raised = replace(head, gc_epoch=head.gc_epoch + 1, nonce=ids.nonce())
     try:

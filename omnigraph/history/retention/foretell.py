@@ -1,7 +1,7 @@
-"""What an erasure would remove beyond a cleanup: what holds deleted rows or columns, and indexes.
+"""Preview of an erase: what it removes beyond a cleanup, that is deleted data and old indexes.
 
-Reads, and counts; it writes nothing. What tags, merge bases and plain tools need is left out, since
-a rewrite does not touch it.
+Reads and counts; it writes nothing. Files that tags, merge bases and external tools need are left
+out, because a rewrite does not free them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from .survey import attached
 
 
 def would_erase(marking: Marking) -> tuple[list[str], int]:
-    """The files that an erasure would leave unnamed, and how many deleted rows they hold."""
+    """Return the files that an erase would make unreachable, and the deleted rows they hold."""
     heads, stays = _heads(marking)
     gone, deleted = Live(), 0
     for entry in {(one.location, one.lance_version): one for one in _entries(heads)}.values():
@@ -28,22 +28,23 @@ def would_erase(marking: Marking) -> tuple[list[str], int]:
     for location in marking.tables:
         for version in attached(marking.survey.files, location):
             _stay(marking, stays, location, version)
-    names = [one for one in marking.survey.files if gone.holds(one) and not stays.holds(one)]
+    names = [name for name in marking.survey.files if gone.holds(name) and not stays.holds(name)]
     return names, deleted
 
 
 def _heads(marking: Marking) -> tuple[list[State], Live]:
-    """The states of all branches, and what tags and merges to come need."""
+    """Return the states of all branches, and the files that tags and future merges need."""
     stays, heads = Live(), list[State]()
     for ref in list_refs(marking.store):
-        states = [one.state for one in read_head(marking, ref)]
+        states = [opened.state for opened in read_head(marking, ref)]
         if ref.place == layout.REFS:
             heads += states
         else:
             _stay_all(marking, stays, _entries(states))
-    for one in marking.unnamed:  # never rewritten
-        _stay_all(marking, stays, _entries([one.opened.state] if one.opened is not None else []))
-    for log, base in merge_bases([(one, Log(marking.store, one)) for one in heads]):
+    for unnamed in marking.unnamed:  # never rewritten
+        states = [unnamed.opened.state] if unnamed.opened is not None else []
+        _stay_all(marking, stays, _entries(states))
+    for log, base in merge_bases([(state, Log(marking.store, state)) for state in heads]):
         _stay_all(marking, stays, log.state_of(base)[0].values())
     return heads, stays
 
@@ -53,17 +54,17 @@ def _entries(states: list[State]) -> Iterator[TableEntry]:
 
 
 def _rewritten(marking: Marking, entry: TableEntry, gone: Live, stays: Live) -> int:
-    """Take a version apart: what would be written anew, and what a new one would name still."""
+    """Split the files of a version into those to be rewritten and those a new one still uses."""
     key = (entry.location, entry.lance_version)
     files = marking.versions.get(key)
     if files is None:
         return 0
     table = open_version(marking.store, *key)
     holes = [one.metadata.deletion_file for one in table.dataset.get_fragments()]
-    deleted: int = sum(one.num_deleted_rows for one in holes if one is not None)
+    deleted: int = sum(hole.num_deleted_rows for hole in holes if hole is not None)
     dropped = fragments_with_dropped(table)
     plan = plan_rewrite(table, also=dropped) if deleted or dropped else []
-    old = {name for one in plan for name in task_files(table, one)}
+    old = {name for task in plan for name in task_files(table, task)}
     if old or files.places:
         gone.names |= {*version_names(*key), *old, *(files.deletions if old else ())}
         gone.places |= {*files.places, *(name.rpartition(".")[0] for name in old)}

@@ -1,7 +1,7 @@
-"""Who lists, reads and removes the many files of a cleanup: this process, or others.
+"""Executors of a cleanup: where its many files are listed, read and removed.
 
-What may go is decided here below by the same code for all hands; they only carry out. Each of
-their works may be done twice, in part, or once more by a later run.
+The decision what to remove is made by the same code for all executors; they only carry it out. Any
+of their work may be done twice, in part, or again by a later run.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,47 +13,47 @@ from omnigraph.storage.transfer import Files
 
 from .sweep import remove
 
-Version = tuple[str, int]  # of a table: location and Lance version
+Version = tuple[str, int]  # location and Lance version of a table
 Told = Callable[[str, str | None], None]
 Check = Callable[[], None]
 
 
 class Hands(Protocol):
-    """What a cleanup asks of them."""
+    """The operations that a cleanup needs."""
 
     @property
     def name(self) -> str:
-        """What a report calls them."""
+        """The name of the executor in a report."""
 
     @property
     def reads_ahead(self) -> bool:
-        """Whether `read_versions` is worth the search for what will be read."""
+        """Whether `read_versions` is worth a trial mark that finds the versions to read."""
 
     def list(self, store: Store, places: Sequence[str]) -> Iterable[Found]:
-        """Every file below these directories."""
+        """List every file below these directories."""
 
     def read_versions(self, store: Store, versions: Sequence[Version]) -> dict[Version, Files]:
-        """What versions consist of; one that cannot be read is left out."""
+        """Return the files of versions; one that cannot be read is left out."""
 
     def remove(self, store: Store, names: Sequence[str], told: Told, check_claim: Check) -> None:
-        """Remove files in the order of their ranks; `told` hears of each, once.
+        """Remove files in the order of their ranks; call `on_removed` once for each.
 
-        `check_claim` is called before files are removed, and raises when the run must end.
+        `check_claim` is called before files are removed, and raises if the run must end.
         """
 
 
 class Here:
-    """The process itself. It reads versions one by one, as the mark comes to them."""
+    """Works in this process. It reads versions one by one when the mark needs them."""
 
     name = "local"
     reads_ahead = False
 
     def list(self, store: Store, places: Sequence[str]) -> Iterable[Found]:
-        """Every file below these directories."""
+        """List every file below these directories."""
         return (one for place in places for one in store.objects.list(place))
 
     def read_versions(self, store: Store, versions: Sequence[Version]) -> dict[Version, Files]:
-        """Nothing: whoever needs one reads it."""
+        """Return nothing: the mark reads each version when it needs it."""
         del store, versions
         return {}
 

@@ -1,8 +1,8 @@
-"""Which files of a survey nothing needs: the condemned.
+"""Select the files of a survey that nothing needs.
 
-Owns what kinds of files a collector knows. In a directory that is still used it takes only what it
-knows, and never the versions that a plain tool sees; of a directory that nothing names it takes
-all. Old versions of manifests are not judged here: they need no handshake.
+Owns which kinds of files a collector may remove. In a directory that is still used it selects only
+known kinds, and never the versions that external tools see; of an unreferenced directory it selects
+everything. Old manifest versions are handled in `trim`: they need no handshake.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ _KNOWN = {"_versions", "data", "_deletions", "_indices", "_transactions"}
 
 
 def condemn(marking: Marking, protected: Protected) -> list[str]:
-    """Everything in the survey that is unreachable, old enough, and not newer than an intent."""
+    """Select everything unreachable that is old enough and not newer than a running operation."""
     mark_tombstones(marking)
     mark_attached(marking)
     survey, grace = marking.survey, marking.policy.grace
@@ -44,13 +44,16 @@ def condemn(marking: Marking, protected: Protected) -> list[str]:
 
 
 def still_condemned(names: Sequence[str], marking: Marking, protected: Protected) -> list[str]:
-    """What of a list is unreachable still, by a second look."""
+    """Return the queued names that a second mark still finds unreachable."""
     live, modified = marking.live, marking.survey.modified
     return [one for one in names if not live.holds(one) and not protected.holds(modified(one))]
 
 
 def mark_tombstones(marking: Marking) -> None:
-    """Of a deleted branch or tag the closing version stays for ever, with what it is read from."""
+    """Keep the closing version of every deleted branch or tag, with the files it is read from.
+
+    A late swap of a deleted branch must find it; otherwise the swap would succeed.
+    """
     used = used_places(marking.live)
     for place in marking.survey.manifests():
         if place in used:
@@ -59,8 +62,8 @@ def mark_tombstones(marking: Marking) -> None:
         try:
             opened = read_manifest(marking.store, ulid)
         except GraphNotInitialized:
-            continue  # never made
-        except StorageError:  # torn, perhaps: whoever finishes its creation sets it aside
+            continue  # never created
+        except StorageError:  # possibly torn: recovery of its creation will set it aside
             marking.live.places.add(place)
             continue
         if opened.state.head.closed:
@@ -68,12 +71,12 @@ def mark_tombstones(marking: Marking) -> None:
 
 
 def used_places(live: Live) -> set[str]:
-    """Tables and manifests of which something stays."""
+    """Return the tables and manifests of which something stays."""
     return {*live.places, *map(place_of, live.names)}
 
 
 def mark_attached(marking: Marking) -> None:
-    """What plain tools see of a used table: its first version, and what others committed."""
+    """Keep what external tools see of a used table: its first version, and their own commits."""
     for location in marking.tables:
         for version in attached(marking.survey.files, location):
             key = (location, version)
@@ -92,7 +95,7 @@ def _of_tables(marking: Marking) -> Iterator[str]:
 
 
 def _is_first(name: str) -> bool:
-    """Files of the first version, and whatever is no version of ours."""
+    """Whether a file belongs to the first version, or is not a detached version of ours."""
     last = name.rpartition("/")[2]
     if kind_of(name) == "_transactions":
         return last.startswith("0-")
@@ -102,7 +105,7 @@ def _is_first(name: str) -> bool:
 
 
 def _of_manifests(marking: Marking) -> Iterator[str]:
-    """Of manifests that are used, fragments that no version names; of all others everything."""
+    """Yield unreferenced fragments of used manifests, and all files of unused ones."""
     used = used_places(marking.live)
     for place, files in marking.survey.manifests().items():
         if place not in used:
@@ -113,7 +116,7 @@ def _of_manifests(marking: Marking) -> Iterator[str]:
 
 
 def _named(store: Store, files: Sequence[Found], data: Sequence[str]) -> set[str]:
-    """The fragments that versions name; each names one, so that equal counts say enough."""
+    """Return the fragments that versions reference: one each, so equal counts suffice."""
     versions = [one.name for one in files if version_number(one.name) is not None]
     if len(versions) == len(data):
         return set(data)
@@ -132,12 +135,12 @@ def _old(survey: Survey, found: Found | None, age: timedelta) -> bool:
 
 
 def orphans(marking: Marking, names: Sequence[str]) -> tuple[str, ...]:
-    """Directories of branches and tags that were never made, or made and never named."""
+    """Return directories of branches and tags that were never created, or never named."""
     places = {place_of(name) for name in names if name.startswith(f"{layout.BRANCHES}/")}
     return tuple(sorted(places - used_places(marking.live)))
 
 
 def unreferenced(marking: Marking, names: Sequence[str]) -> tuple[str, ...]:
-    """Directories of tables of which nothing is named any more."""
+    """Return table directories of which nothing is referenced any more."""
     places = {place_of(name) for name in names if name.startswith(TABLES)}
     return tuple(sorted(places - marking.tables))

@@ -1,7 +1,7 @@
-"""A set of names that must stay, and of directories of which everything must stay.
+"""The set of live files: single names, and directories of which everything is live.
 
-Owns which files belong to one table version: its own file, data files and the blobs beside them,
-deletion files, directories of indexes. Pure; nothing here reads or writes.
+Owns which files belong to a table version: its version file, data files and their blobs, deletion
+files, index directories. Pure; nothing here reads or writes.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from omnigraph.storage.transfer import Files
 
 @dataclass(slots=True)
 class Live:
-    """Names and whole directories, relative to a root.
+    """File names and whole directories, relative to the root.
 
     >>> live = Live({"a/x"}, {"a/_indices/1"})
     >>> [live.holds(name) for name in ("a/x", "a/_indices/1/part/y", "a/_indices/2/y")]
@@ -34,7 +34,7 @@ class Live:
         return False
 
     def add_version(self, location: str, version: int, files: Files) -> None:
-        """All that a table version consists of; blobs stand below the stem of their data file."""
+        """Add all files of a table version; blobs lie below the stem of their data file."""
         self.names |= version_names(location, version)
         self.names |= set(files.all)
         self.places |= set(files.places)

@@ -1,7 +1,8 @@
-"""A cleanup stops before it removes what a lost manifest version needs.
+"""Stop a cleanup before it removes what lost manifest versions need.
 
-A swap records the version it is based on. A base above the newest version that is there proves that
-newer versions were published and are missing: what only they name must stay until a repair.
+The record of a swap names the version it was based on. A base above the newest existing version
+proves that newer versions were published and are lost: data that only they reference must stay
+until a repair.
 """
 
 from omnigraph.errors import Conflict
@@ -12,13 +13,13 @@ from omnigraph.storage.store import Store
 from .survey import Survey, kind_of, version_number
 
 _HINT = (
-    "run `omnigraph repair`; where it cannot restore them, restore the files from a copy, or write"
+    "run `omnigraph repair`; if it cannot restore them, restore the files from a backup, or write"
     " to the branch once to give them up"
 )
 
 
 def check_versions_present(store: Store, survey: Survey) -> None:
-    """Raise `Conflict` when a manifest has lost its newest versions; nothing was removed."""
+    """Raise `Conflict` if a manifest has lost its newest versions; nothing was removed then."""
     for place, files in survey.manifests().items():
         names = [one.name for one in files]
         newest = max((version_number(name) or 0 for name in names), default=0)
@@ -37,13 +38,13 @@ def _base(name: str) -> int:
 
 
 def _newest_now(store: Store, place: str) -> int:
-    """The newest version by another listing: somebody may have published beside the first."""
+    """Return the newest version by a fresh listing: it may have been published since the survey."""
     listed = store.objects.list(f"{place}/_versions")
     return max((version_number(one.name) or 0 for one in listed), default=0)
 
 
 def _were_set_aside(store: Store, place: str, newest: int) -> bool:
-    """Whether newer versions were torn by a power loss: nobody was told of them."""
+    """Whether newer versions were torn by a power loss and set aside: never acknowledged."""
     return any(
         number > newest
         for one in list_outcomes(store)
@@ -52,7 +53,7 @@ def _were_set_aside(store: Store, place: str, newest: int) -> bool:
 
 
 def torn_version_of(event: str, place: str) -> int:
-    """The version of a manifest that an audit says was set aside; 0 for another manifest.
+    """Parse the version that an audit event set aside from a manifest; 0 for any other manifest.
 
     >>> torn_version_of("torn-40d76f1f51639ec0-7-1", "Person"), torn_version_of("01J0", "Person")
     (7, 0)

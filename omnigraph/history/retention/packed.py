@@ -1,7 +1,7 @@
-"""What a file holds, for a search: its bytes unpacked, the texts of Parquet and Arrow files.
+"""Read the contents of a file for a search: decompressed bytes, strings of Parquet and Arrow files.
 
-How a file is packed is seen from its first bytes, never from its name. A file that cannot be
-unpacked is searched as it is.
+The format is detected from the first bytes, never from the name. A file that cannot be unpacked is
+searched as it is.
 """
 
 import gzip
@@ -17,7 +17,10 @@ _GZIP, _ZSTD, _PARQUET, _ARROW = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1", b"AR
 
 
 def pieces_of(path: Path, overlap: int) -> Iterator[bytes]:
-    """What a file holds, in pieces; each begins with the last bytes of the one before."""
+    """Yield the contents of a file in pieces; each starts with the last bytes of the previous one.
+
+    The overlap finds matches that lie across two pieces.
+    """
     try:
         yield from _unpacked(path, overlap)
     except (OSError, EOFError, zlib.error, pa.ArrowException):
@@ -58,7 +61,7 @@ def _texts(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
 
 
 def _values(column: pa.Array) -> Iterator[bytes]:
-    """All texts of a column, one after the other; those inside lists and structs as well."""
+    """Yield all strings of a column, joined by newlines; includes those in lists and structs."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = column.dictionary

@@ -1,6 +1,6 @@
-"""What a cleanup keeps: the newest commits by count, young ones by age, and a grace for readers.
+"""What a cleanup keeps: the newest commits by count, recent ones by age, a grace for readers.
 
-Pure. Ages are differences of store times, counted from when a commit stopped being the newest.
+Pure. Ages are differences of store times, counted from when a commit was superseded.
 """
 
 import re
@@ -18,9 +18,9 @@ _ADVICE = "keep=10 keeps the newest ten commits of every branch; older_than='7d'
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """At least one of `keep` and `older_than`; a commit goes when neither keeps it.
+    """At least one of `keep` and `older_than`; a commit goes if neither keeps it.
 
-    Directories of tables that nothing names any more stay, unless `purge_dropped`.
+    Directories of tables that nothing references any more stay, unless `purge_dropped`.
 
     >>> Policy(keep=2).keeps(1, timedelta(days=9)), Policy(keep=2).keeps(2, timedelta(days=9))
     (True, False)
@@ -35,11 +35,11 @@ class Policy:
 
     @property
     def age(self) -> timedelta:
-        """Up to which age everything is kept, whatever the count."""
+        """The age up to which everything is kept, whatever the count."""
         return max(self.grace, self.older_than or timedelta())
 
     def keeps(self, place: int | None, age: timedelta) -> bool:
-        """Whether a commit stays: its place on the line of a branch (0 is the head), its age."""
+        """Whether a commit stays, by its first-parent depth on a branch (0 is the head) and age."""
         counted = place is not None and place < max(1, self.keep or 1)
         return counted or age < self.age
 
@@ -51,20 +51,20 @@ def policy_of(
     *,
     purge_dropped: bool = False,
 ) -> Policy:
-    """A policy from what a caller gives; without any there is no silent default."""
+    """Build a policy from the arguments of a caller; there is deliberately no default."""
     if keep is None and older_than is None:
         raise InputError(
             "cleanup needs to know what to keep", reason="neither keep nor older_than", hint=_ADVICE
         )
     if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
-        raise InputError(f"keep={keep!r} is no number of commits", reason="expected 0 or more")
+        raise InputError(f"keep={keep!r} is not a number of commits", reason="expected 0 or more")
     span = None if older_than is None else duration_of(older_than)
     spared = GRACE if grace is None else duration_of(grace)
     return Policy(keep, span, spared, purge_dropped)
 
 
 def duration_of(value: Duration) -> timedelta:
-    """A length of time: seconds as a number, or text such as `90s`, `30m`, `12h`, `7d`, `2w`.
+    """Parse a duration: seconds as a number, or text such as `90s`, `30m`, `12h`, `7d`, `2w`.
 
     >>> duration_of("7d") == duration_of(7 * 24 * 3600) == timedelta(days=7)
     True
@@ -79,9 +79,9 @@ def duration_of(value: Duration) -> timedelta:
         if found is not None:
             return timedelta(**{_UNITS[found[2]]: int(found[1])})
         if text.isdecimal() and int(text) == 0:
-            return timedelta()  # of whatever
+            return timedelta()  # zero needs no unit
     except (OverflowError, ValueError) as error:
-        raise InputError(f"{value!r} is no length of time", reason="out of range") from error
+        raise InputError(f"{value!r} is not a duration", reason="out of range") from error
     raise _unclear(text)
 
 
@@ -90,7 +90,7 @@ def _unclear(text: str) -> InputError:
     if text.isdecimal():
         hint = f"{text}d are days, {text}s are seconds; also m, h and w"
         return InputError(f"'{text}' has no unit: {text}d? {text}s?", reason="no unit", hint=hint)
-    return InputError(f"'{text}' is no length of time", reason="not a duration", hint=hint)
+    return InputError(f"'{text}' is not a duration", reason="unknown format", hint=hint)
 
 
 def _positive(span: timedelta) -> timedelta:

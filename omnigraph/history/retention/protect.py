@@ -1,8 +1,8 @@
-"""What intents protect: the states they stand on or name, what they will create, what they staged.
+"""What intents protect: the states they are based on or reference, what they create and staged.
 
-An intent protects everything that is newer than itself, because nobody knows what its owner will
-write, and what it has confirmed; one that was set aside protects the same until it is dropped. What
-an unreadable intent could need is spared: a run that knows less removes less, and goes on.
+An intent protects every file that is newer than itself, because nothing tells what its owner will
+write, and everything that it has confirmed. One that was set aside protects the same until it is
+dropped. What an unreadable intent might need is spared: with less knowledge, remove less.
 """
 
 import logging
@@ -30,24 +30,24 @@ from .survey import TABLES
 _NAMES = {READ: "a reader"}
 _EVERYTHING = frozenset({*TABLES, layout.COMMITS, layout.SCHEMAS, layout.BRANCHES})
 _log = logging.getLogger("omnigraph")
-_GRAIN = timedelta(seconds=2)  # more than any store rounds its times to
+_GRAIN = timedelta(seconds=2)  # coarser than the time resolution of any store
 
 
 @dataclass(slots=True)
 class Protected:
-    """What is newer than one of these store times stays."""
+    """Protects files that are newer than one of these store times."""
 
     since: list[datetime] = field(default_factory=list)
 
     def holds(self, modified: datetime | None) -> bool:
-        """Whether a file is newer than an armed intent; of an unknown file nobody can tell."""
+        """Whether a file is newer than an armed intent; a file of unknown age counts as newer."""
         if not self.since:
             return False
         return modified is None or modified >= min(self.since)
 
 
 def mark_intents(marking: Marking) -> Protected:
-    """Everything that intents which are there now protect."""
+    """Mark everything that the existing intents protect."""
     found = intents.listing(marking.store)
     protected = Protected()
     waiting: list[Pending | Unreadable] = [*found.pending, *found.unreadable]
@@ -59,7 +59,7 @@ def mark_intents(marking: Marking) -> Protected:
 
 
 def _mark(marking: Marking, protected: Protected, kept: Pending | Unreadable, how: str) -> None:
-    """Protect what one intent needs, and name it as a holder."""
+    """Protect what one intent needs, and list it as a holder."""
     if isinstance(kept, Pending):
         known = _protect_known(marking, kept)
         operation = _NAMES.get(kept.intent.operation, kept.intent.operation)
@@ -70,15 +70,15 @@ def _mark(marking: Marking, protected: Protected, kept: Pending | Unreadable, ho
         holder, writes = f"the unreadable operation {kept.id}{how}", True
     if not known:
         marking.live.places |= _EVERYTHING
-        holder = f"{holder}: what it needs cannot be told, so that nothing of any table goes"
+        holder = f"{holder}: its needs cannot be determined, so no table files are removed"
     marking.holders[holder] = None
     if writes:
-        # Confirmed or not: what stands beside its files is newer, too, and no list names it.
+        # Confirmed or not: blobs next to its files are newer, too, and no list names them.
         protected.since.append(kept.armed_at - _GRAIN)
 
 
 def _protect_known(marking: Marking, pending: Pending) -> bool:
-    """Protect what an intent names; False when what that is cannot be read."""
+    """Protect what an intent references; False if that cannot be read."""
     try:
         with reported("none"):
             _protect(marking, pending.intent)
@@ -92,10 +92,10 @@ def _protect_known(marking: Marking, pending: Pending) -> bool:
 
 
 def _protect_unreadable(marking: Marking, lost: Unreadable) -> bool:
-    """Protect what a damaged intent confirmed; False when more is to be had than can be read now.
+    """Protect what a damaged intent confirmed; False if it may need more than can be read now.
 
-    Of a damaged intent all that it wrote is newer than itself. What it stood on may go: whoever
-    retries the operation after its record was restored looks whether that is still there.
+    Everything that a damaged intent wrote is newer than the intent itself. The state it was based
+    on may go: a retry after its record is restored checks whether that still exists.
     """
     if isinstance(lost.error, NewerReleaseError) or judge_failure(lost.error) != "for_good":
         return False
@@ -121,12 +121,12 @@ def _protect(marking: Marking, intent: Intent) -> None:
 
 
 def _protect_commit(marking: Marking, ulid: str, commit_id: str | None) -> None:
-    """The newest state of a branch, and one commit in its log, as far as they are there."""
+    """Protect the newest state of a branch, and one commit in its log, as far as they exist."""
     try:
         opened = read_manifest(marking.store, ulid)
     except GraphNotInitialized:
         return
-    closed = opened.state.head.closed  # then nobody can finish what was begun there
+    closed = opened.state.head.closed  # then nothing that was begun there can be finished
     marking.add_state(opened, None if closed else "the branch of an unfinished operation")
     with suppress(CommitNotFound, HistoryReclaimed):
         if commit_id:
@@ -137,7 +137,7 @@ def _protect_commit(marking: Marking, ulid: str, commit_id: str | None) -> None:
 
 
 def _protect_staged(marking: Marking, facts: Mapping[str, Any]) -> None:
-    """What a confirmed operation will make part of a state."""
+    """Protect what a confirmed operation will publish."""
     for staged in facts.get("writes", {}).values():
         marking.live.names |= set(staged["files"])
         marking.live.places |= {name.rpartition(".")[0] for name in staged["files"]}

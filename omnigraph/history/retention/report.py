@@ -1,6 +1,6 @@
-"""What a cleanup removed, or would remove: one row per type, and the sums.
+"""The report of a cleanup: what it removed, or would remove, per type and in total.
 
-Owns the words of the report; it decides nothing.
+Owns the wording of the report; it decides nothing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from .survey import MANIFESTS, Survey, kind_of, place_of, version_number
 
 @dataclass(frozen=True, slots=True)
 class DatasetCleanup:
-    """One type, or one of the places that hold no rows (`__manifest`, `_commits`, ...)."""
+    """One type, or one directory without rows (`__manifest`, `_commits`, ...)."""
 
     type_key: str
     old_versions_removed: int = 0
@@ -22,7 +22,7 @@ class DatasetCleanup:
     error: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The row as plain data."""
+        """Return the row as JSON data."""
         return {
             "type_key": self.type_key,
             "old_versions_removed": self.old_versions_removed,
@@ -33,14 +33,15 @@ class DatasetCleanup:
 
 @dataclass(frozen=True, slots=True)
 class Cleanup:
-    """The report of a run; `preview` says that nothing was touched.
+    """The report of a run; `preview` says that nothing was removed.
 
-    `unreferenced_paths` are directories of tables that nothing names any more; they and their
-    `unreferenced_bytes` stay unless they were asked for. `orphans` are directories of branches and
-    tags that were never named. `spared_bytes` would have gone without the grace, told when nothing
-    else goes. `deleted_rows` are those that an erasure would write away, told by its preview.
-    `held_by` are the tags and the operations under way that keep what they name. `engine` says who
-    did the work. `unnamed` are branches and tags that lost their ref object: nothing of them goes.
+    `unreferenced_paths` are table directories that nothing references any more; they and their
+    `unreferenced_bytes` stay unless their removal was requested. `orphans` are directories of
+    branches and tags that were never named. `spared_bytes` are those that only the grace period
+    keeps, counted if nothing else is removed. `deleted_rows` is the number of rows that an erase
+    would purge, set by its preview. `held_by` are the tags and running operations that retain
+    data. `engine` says where the work was done. `unnamed` are branches and tags that lost their
+    ref object; nothing of them is removed.
     """
 
     preview: bool
@@ -57,17 +58,17 @@ class Cleanup:
 
     @property
     def bytes_removed(self) -> int:
-        """All bytes together."""
+        """Total bytes removed."""
         return sum(one.bytes_removed for one in self.datasets)
 
     @property
     def old_versions_removed(self) -> int:
-        """All versions together."""
+        """Total number of versions removed."""
         return sum(one.old_versions_removed for one in self.datasets)
 
     @property
     def failed(self) -> tuple[DatasetCleanup, ...]:
-        """The rows of which something could not be removed; the next run tries again."""
+        """The datasets with files that could not be removed; the next run tries again."""
         return tuple(one for one in self.datasets if one.error is not None)
 
     def __repr__(self) -> str:
@@ -76,7 +77,7 @@ class Cleanup:
         return f"<Cleanup {what} {versions} old versions, {size} bytes>"
 
     def to_json(self) -> dict[str, Any]:
-        """The report as plain data."""
+        """Return the report as JSON data."""
         return {
             "preview": self.preview,
             "datasets": [one.to_json() for one in self.datasets],
@@ -94,10 +95,10 @@ class Cleanup:
         }
 
     def _orphans(self) -> dict[str, list[list[str]]]:
-        """Directories that went, and why others could not."""
-        failed = [[one.type_key, one.error] for one in self.failed if one.error is not None]
-        stuck = [one for one in failed if one[0] == layout.MANIFEST]
-        gone = [[layout.MANIFEST, one] for one in self.orphans]
+        """Return the removed directories, and the reasons why others could not be removed."""
+        failed = [[row.type_key, row.error] for row in self.failed if row.error is not None]
+        stuck = [failure for failure in failed if failure[0] == layout.MANIFEST]
+        gone = [[layout.MANIFEST, directory] for directory in self.orphans]
         return {"reclaimed": gone if not stuck else [], "failures": stuck}
 
 
@@ -107,7 +108,7 @@ def rows_of(
     keys: Mapping[str, str],
     errors: Mapping[str, str] | None = None,
 ) -> tuple[DatasetCleanup, ...]:
-    """One row per type for what was removed; `keys` are the types of directories."""
+    """Build one row per type for removed files; `type_by_directory` maps table directories."""
     bytes_of: dict[str, int] = {}
     versions: dict[str, int] = {}
     for name in names:
@@ -123,7 +124,7 @@ def rows_of(
 
 
 def row_key(name: str, keys: Mapping[str, str]) -> str:
-    """The row that a file counts in: its type, if its directory is known."""
+    """Return the report row that a file counts in: its type, if its directory is known."""
     place = place_of(name)
     if name.startswith(MANIFESTS):
         return layout.MANIFEST

@@ -1,8 +1,8 @@
 """The mark: everything that branches, tags and their retained past need.
 
-Owns which commits are kept: of every branch the newest by count and age, merged-in ones by age,
-merge bases of live heads, the commits of tags. What a head needs must be readable, or nothing is
-removed at all; what an earlier cleanup took from the past is passed over.
+Owns which commits are kept: on every branch the newest by count and age, merged-in commits by age,
+merge bases of open branches, the commits of tags. What a head needs must be readable, otherwise
+nothing is removed at all. What an earlier cleanup removed from the past is skipped.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -36,14 +36,14 @@ Reader = Callable[[Store, str, int], Files]
 
 @dataclass(slots=True)
 class Marking:
-    """One mark under way: what is live so far, and what was learned on the way.
+    """A mark in progress: the live set so far, and what was read on the way.
 
-    `versions` are the files of table versions, which never change: a second look opens new ones
-    only, and `whole` are those of which no file is missing. `keys` are the types of directories,
-    `kept` the commits that stay readable, `tables` the directories of which something stays,
-    `holders` the tags and operations that keep something beside branches, in words;
-    `read` tells what a table version consists of. `unnamed` are branches and tags that lost their
-    ref object: they count as live until they are repaired or dropped.
+    `version_contents` are the files of table versions. These never change, so a second mark reads
+    only new versions; `complete_versions` are those without a missing file. `type_by_directory`
+    maps table directories to types, `kept_commits` stay readable, `used_tables` are directories
+    of which something stays. `holders` describes the tags and operations that retain data besides
+    branches. `read_version` lists the files of a table version. `unnamed` are branches and tags
+    that lost their ref object: they count as live until they are repaired or dropped.
     """
 
     store: Store
@@ -61,14 +61,14 @@ class Marking:
     _listed: dict[str, dict[str, Found]] = field(default_factory=dict)
 
     def again(self, policy: Policy | None = None) -> "Marking":
-        """A new mark that remembers what cannot have changed; of another policy, if given."""
+        """Return a new mark that reuses what cannot have changed, with another policy if given."""
         chosen = policy or self.policy
         made = Marking(self.store, chosen, self.survey, Live(), self.versions, self.keys)
         made.whole, made.unnamed = self.whole, self.unnamed
         return made
 
     def add_state(self, opened: Opened, what: str | None) -> None:
-        """All that the newest state of a manifest names; it must be readable if it says `what`."""
+        """Add all that a manifest references; it must be readable if `required_by` is given."""
         state = opened.state
         self.live.names |= {*files_of(opened.cell), state.schema.location}
         self.live.names |= {one.name for one in state.chunks}
@@ -76,15 +76,15 @@ class Marking:
             self.add_entry(entry, needed=what)
 
     def add_entry(self, entry: TableEntry, needed: str | None = None) -> None:
-        """A table version; one that is needed and not readable stops the run."""
+        """Add a table version; one that is required and not readable stops the run."""
         key = (entry.location, entry.lance_version)
         self.keys.setdefault(entry.location, entry.key)
         if key not in self.versions and needed is None and self.born(entry) is None:
-            return  # an earlier cleanup took it
+            return  # removed by an earlier cleanup
         try:
             self._read_whole(entry, needed)
         except Conflict:
-            # Another collector may have removed it since the survey; that is no damage.
+            # Another collector may have removed it since the survey; that is not damage.
             if needed is None and not self.store.has(*key):
                 return
             raise
@@ -103,7 +103,7 @@ class Marking:
             self.whole.add(key)
 
     def born(self, entry: TableEntry) -> datetime | None:
-        """The store time of a table version; None when it is gone."""
+        """Return the store time of a table version; None if it is gone."""
         for name in version_names(entry.location, entry.lance_version):
             found = self.survey.files.get(name) or self._now(name)
             if found is not None:
@@ -111,17 +111,20 @@ class Marking:
         return None
 
     def _check_whole(self, entry: TableEntry, needed: str | None) -> None:
-        """What has lost files is no reason to remove those of an older state that has them all."""
+        """Raise `Conflict` if a version has lost files.
+
+        An incomplete version is no reason to remove an older one that is complete.
+        """
         wanted = self.versions[entry.location, entry.lance_version].all
         lost = [name for name in wanted if name not in self.survey.files]
         for place in {name.rpartition("/")[0] for name in lost}:
-            self._listed.pop(place, None)  # a head may have moved since it was listed
+            self._listed.pop(place, None)  # list again: a head may have moved since the listing
         gone = next((name for name in lost if self._now(name) is None), None)
         if gone is not None:
             raise unreadable(needed or f"the past of {entry.key}", f"{gone} is missing")
 
     def _now(self, name: str) -> Found | None:
-        """A file that is younger than the survey, if it is there: its directory is listed once."""
+        """Find a file that is newer than the survey; each directory is listed once."""
         place = name.rpartition("/")[0]
         if place not in self._listed:
             self._listed[place] = {one.name: one for one in self.store.objects.list(place)}
@@ -129,7 +132,7 @@ class Marking:
 
 
 def unreadable(where: str, key: str) -> Conflict:
-    """What stops a run: a root that cannot be read is no evidence that anything may go."""
+    """Return the error that stops a run: unreadable data is no evidence that anything may go."""
     return Conflict(
         f"{where} cannot be read ({key}); nothing was removed",
         hint="restore the files, or delete the branch or tag, and run cleanup again",
@@ -137,7 +140,7 @@ def unreadable(where: str, key: str) -> Conflict:
 
 
 def mark_heads(marking: Marking) -> None:
-    """Every branch and tag that is there now, and their retained past."""
+    """Mark every branch and tag that exists now, and their retained past."""
     found = [
         (ref, opened) for ref in list_refs(marking.store) for opened in read_head(marking, ref)
     ]
@@ -150,13 +153,13 @@ def mark_heads(marking: Marking) -> None:
             logs.append((opened.state, _retained(marking, opened)))
         else:
             marking.holders[f"tag '{ref.name}'"] = None
-    logs += [found for one in marking.unnamed for found in _mark_unnamed(marking, one)]
+    logs += [pair for one in marking.unnamed for pair in _mark_unnamed(marking, one)]
     for log, base in merge_bases(logs):
         _keep(marking, log, [base])
 
 
 def _mark_unnamed(marking: Marking, one: Unnamed) -> Iterator[tuple[State, Log]]:
-    """All files of a manifest that lost its name, and what it needs; the log of a branch."""
+    """Mark all files of a manifest without a name and what it needs; yield the log of a branch."""
     if one.opened is None:
         raise unreadable(one.directory, one.reason)
     label = f"{one.kind or 'branch or tag'} '{one.name or one.ulid}', which lost its ref object"
@@ -169,16 +172,16 @@ def _mark_unnamed(marking: Marking, one: Unnamed) -> Iterator[tuple[State, Log]]
 
 
 def spared_manifests(store: Store, survey: Survey) -> tuple[Unnamed, ...]:
-    """Manifests without a name that a cleanup must not touch: all but those never named."""
+    """Return the unnamed manifests that a cleanup must not touch: all but those never named."""
     places = (place.rpartition("/")[2] for place in survey.manifests() if "/" in place)
     found, _ = find_unnamed(store, places)
     return tuple(one for one in found if one.status != "never_named")
 
 
 def list_refs(store: Store) -> list[Ref]:
-    """Every open name of a branch or a tag; one that is closed meanwhile may be missing.
+    """Return every open ref of a branch or tag; one that is closed meanwhile may be missing.
 
-    A damaged ref object names nothing: its manifest is found among those without a name.
+    A damaged ref object references nothing: its manifest is found among the unnamed ones.
     """
     found = [refs.MAIN_REF]
     for place in (layout.REFS, layout.TAGS):
@@ -190,12 +193,12 @@ def list_refs(store: Store) -> list[Ref]:
 
 
 def read_head(marking: Marking, ref: Ref) -> Iterator[Opened]:
-    """The newest state behind a name; nothing when it was deleted meanwhile."""
+    """Yield the newest manifest behind a ref; nothing if it was deleted meanwhile."""
     try:
         opened = read_manifest(marking.store, ref.ulid)
     except GraphNotInitialized as error:
         if refs.highest_number(marking.store, ref.name, ref.place) == ref.number:
-            raise unreadable(f"'{ref.name}'", "its manifest is gone") from error
+            raise unreadable(f"'{ref.name}'", "its manifest is missing") from error
         return
     except StorageError as error:
         raise unreadable(f"'{ref.name}'", error.message) from error
@@ -204,7 +207,7 @@ def read_head(marking: Marking, ref: Ref) -> Iterator[Opened]:
 
 
 def _retained(marking: Marking, opened: Opened) -> Log:
-    """Keep the past of a branch; pieces of the log that were merged meanwhile are read anew."""
+    """Keep the past of a branch; if log chunks were merged meanwhile, read the branch again."""
     for _ in range(_ATTEMPTS):
         log = Log(marking.store, opened.state)
         try:
@@ -214,10 +217,14 @@ def _retained(marking: Marking, opened: Opened) -> Log:
             marking.add_state(opened, "a branch")
         else:
             return log
-    raise unreadable("the log of a branch", "its pieces keep vanishing")
+    raise unreadable("the log of a branch", "its chunks keep vanishing")
 
 
 def _keep_past(marking: Marking, log: Log, state: State) -> None:
+    """Keep the ancestors of a head that the policy retains: by count along first parents, or age.
+
+    A commit's age counts from when its child superseded it, not from when it was created.
+    """
     erased = erased_by(marking.store, state)
     line: list[Commit] = []
     merged: list[str] = []
@@ -232,7 +239,8 @@ def _keep_past(marking: Marking, log: Log, state: State) -> None:
         line += [one] if place is not None else []
         merged += [at] if place is None else []
         superseded = _age(marking, one)
-        # The first parent last, so that it is next: what is on the line is counted there.
+        # First parent last, so that it is popped next: a commit on the chain must get its depth
+        # there, not be visited earlier as a merged-in commit without one.
         for parent in reversed(one.parents):
             first = place is not None and parent == one.parent
             waiting.append((parent, place + 1 if first and place is not None else None, superseded))
@@ -241,18 +249,19 @@ def _keep_past(marking: Marking, log: Log, state: State) -> None:
 
 
 def _age(marking: Marking, child: Commit) -> timedelta:
-    """How long ago a commit was made, and its parents stopped being the newest."""
+    """Return how long ago a commit was created, and thereby its parents were superseded."""
     entries = [one for one in child.tables.values() if one is not None]
-    times = [one for one in map(marking.born, entries) if one is not None]
+    times = [time for time in map(marking.born, entries) if time is not None]
     if entries and not times:
         return timedelta.max  # its files went long ago
-    # A merge takes older versions over: its own time can only make it younger, never unborn, though
-    # the clock of a store may be behind that of a writer, or count whole seconds.
+    # A merge adopts older versions, so the commit's own time counts as well; it can only make the
+    # commit younger. The age is never negative, although the store's clock may be behind that of a
+    # writer, or count whole seconds.
     return max(timedelta(), marking.survey.at - max(*times, child.published, child.published))
 
 
 def _keep_line(marking: Marking, log: Log, line: list[Commit], erased: frozenset[str]) -> None:
-    """Commits that follow one another, newest first: the oldest state, and what came after."""
+    """Keep consecutive commits, newest first: the full oldest state, then the changes after it."""
     _keep(marking, log, [line[-1].id], erased)
     for one in line[:-1]:
         marking.kept.add(one.id)
@@ -272,16 +281,16 @@ def _keep(
 
 
 def _add(marking: Marking, entries: Iterable[TableEntry], erased: frozenset[str]) -> None:
-    """Tables that were dropped with their history have none."""
+    """Add table versions, except of tables that were dropped together with their history."""
     for entry in entries:
         if entry.location not in erased:
             marking.add_entry(entry)
 
 
 def merge_bases(logs: list[tuple[State, Log]]) -> Iterator[tuple[Log, str]]:
-    """Commits below two heads of which no child is below the same heads: all pairwise bases.
+    """Yield commits below two heads of which no child is below the same heads: all merge bases.
 
-    One pass for all heads together; a superset of what merges can ask for.
+    One pass for all heads together; a superset of the bases that merges can need.
     """
     if len(logs) < 2:
         return

@@ -1,6 +1,6 @@
-"""Every file that a collector may judge, as a listing showed it, with size and store time.
+"""List every file that a collector may remove, with size and store time.
 
-Owns which places those are, and what belongs to which table or manifest. It reads names only.
+Owns which directories those are, and which table or manifest a file belongs to. Reads names only.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,28 +23,28 @@ _LAST = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What was there at one moment, by name; `unfinished` never got the names they were for."""
+    """The files at one moment, by name; `unfinished` are temporary files never renamed."""
 
     at: datetime
     files: Mapping[str, Found]
     unfinished: Mapping[str, Found]
 
     def size(self, name: str) -> int:
-        """The bytes of a file, 0 when it was not there."""
+        """Return the size of a file in bytes; 0 if it was not listed."""
         found = self.files.get(name) or self.unfinished.get(name)
         return found.size if found is not None else 0
 
     def modified(self, name: str) -> datetime | None:
-        """The store time of a file, None when it was not there."""
+        """Return the store time of a file; None if it was not listed."""
         found = self.files.get(name) or self.unfinished.get(name)
         return found.modified if found is not None else None
 
     def with_sizes(self, other: "Survey") -> "Survey":
-        """The same, knowing also the sizes of files that another one saw."""
+        """Return this survey with the sizes of files that another one listed."""
         return Survey(self.at, {**other.files, **self.files}, self.unfinished)
 
     def manifests(self) -> dict[str, list[Found]]:
-        """The files of every manifest, by its directory."""
+        """Return the files of every manifest, by its directory."""
         found: dict[str, list[Found]] = {}
         for name, one in self.files.items():
             if name.startswith(MANIFESTS):
@@ -53,14 +53,14 @@ class Survey:
 
 
 def take_survey(store: Store, at: datetime, hands: "Hands") -> Survey:
-    """List everything that may be judged."""
+    """List every file that may be removed."""
     listed = {one.name: one for one in hands.list(store, _JUDGED)}
     unfinished = {one.name: one for one in store.objects.unfinished(*_JUDGED)}
     return Survey(at, listed, unfinished)
 
 
 def place_of(name: str) -> str:
-    """The table or the manifest that a file belongs to; of other objects their directory.
+    """Return the table or manifest that a file belongs to; for other objects their directory.
 
     >>> place_of("nodes/40d7-01J0/data/x.lance"), place_of("__manifest/data/x.lance")
     ('nodes/40d7-01J0', '__manifest')
@@ -72,12 +72,12 @@ def place_of(name: str) -> str:
 
 
 def kind_of(name: str) -> str:
-    """The directory of a file inside its table or manifest: `data`, `_versions` and so on."""
+    """Return the subdirectory of a file in its table or manifest: `data`, `_versions` and so on."""
     return name.removeprefix(place_of(name)).lstrip("/").partition("/")[0]
 
 
 def version_number(name: str) -> int | None:
-    """The number of an attached version by the name of its file; None for all else.
+    """Return the number of an attached version by its file name; None for any other file.
 
     >>> version_number("t/_versions/18446744073709551614.manifest")
     1
@@ -88,7 +88,7 @@ def version_number(name: str) -> int | None:
 
 
 def attached(files: Mapping[str, Found] | Iterator[str], place: str) -> list[int]:
-    """The attached versions of a table that are listed."""
+    """Return the listed attached versions of a table."""
     prefix = f"{place}/_versions/"
     numbers = (version_number(name) for name in files if name.startswith(prefix))
     return sorted(one for one in numbers if one is not None)

@@ -1,7 +1,7 @@
-"""Removes what a sweep names, in an order in which a reader never sees half of a thing.
+"""Remove files in an order in which a reader never sees half of a version.
 
-Versions go before what they name, data files before the blobs beside them, so that who still looks
-finds a version gone instead of rows missing. Removing twice is the same as once.
+Versions go before the files they reference, data files before their blobs. A late reader then finds
+a version gone instead of rows missing. Removing a file twice is harmless.
 """
 
 import logging
@@ -16,13 +16,13 @@ from omnigraph.storage.store import Store
 from .survey import kind_of, version_number
 
 _log = logging.getLogger("omnigraph")
-_AT_ONCE = 0  # requests; 0 is as many as tables are tended at once
-_MOST = 64  # threads, whatever is asked for
+_AT_ONCE = 0  # parallel requests; 0 means as many as tables are maintained in parallel
+_MOST = 64  # threads, however many are requested
 _RANKS = {"_versions": 0, "data": 1, "_deletions": 2, "_indices": 3, "_transactions": 5}
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """The order of removal: ranks first, old versions before newer ones.
+    """Sort names for removal: by rank, old versions before newer ones.
 
     >>> in_order(["nodes/t/data/a/1.blob", "nodes/t/data/a.lance", "nodes/t/_versions/d7.manifest"])
     ['nodes/t/_versions/d7.manifest', 'nodes/t/data/a.lance', 'nodes/t/data/a/1.blob']
@@ -36,7 +36,7 @@ def _rank(name: str) -> int:
 
 
 def ranks(names: Iterable[str]) -> Iterator[list[str]]:
-    """Names that are in order, rank by rank: those of one may go at once."""
+    """Yield sorted names rank by rank; names of one rank may be removed in parallel."""
     for _, group in groupby(names, _rank):
         yield list(group)
 
@@ -47,9 +47,9 @@ def remove(
     told: Callable[[str, str | None], None],
     check_claim: Callable[[], None] = lambda: None,
 ) -> None:
-    """Remove files rank by rank; `told` hears of each, with the error if it could not go.
+    """Remove files rank by rank; `on_removed` gets each name, with the error if it failed.
 
-    `check_claim` is called before each removal, and raises when this run must end.
+    `check_claim` is called before each removal and raises if this run must end.
     """
 
     def one(name: str) -> None:
@@ -63,7 +63,7 @@ def remove(
             told(name, None)
 
     for group in ranks(names):
-        if store.root.local:  # a disk gains nothing from more than one at once
+        if store.root.local:  # a disk gains nothing from parallel removals
             for name in group:
                 one(name)
         else:

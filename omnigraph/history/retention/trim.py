@@ -1,8 +1,8 @@
-"""Old versions of manifests, and lower numbers of names: what may go at any time.
+"""Old manifest versions and superseded ref objects: these may be removed at any time.
 
-The log holds all history, so nobody needs an old state: whoever is found with one reloads. The
-newest version of a manifest and the highest number of a name always stay. Oldest first, so that a
-version that is gone has none below it.
+The log holds the whole history, so nothing needs an old manifest version: a process that still has
+one reloads. The newest version of a manifest and the highest number of a ref always stay. Versions
+go oldest first, so that no version remains below a removed one.
 """
 
 import logging
@@ -23,16 +23,16 @@ from .survey import Survey, kind_of, place_of, version_number
 _log = logging.getLogger("omnigraph")
 _FRAGMENT = re.compile(rb"[0-9A-Za-z_-]+\.lance")
 _TRANSACTION = re.compile(rb"[0-9]+-[0-9a-f-]{36}\.txn")
-EVERY = 64  # publishes of a branch
-STATES = 1024  # on a disk that stay at most, however young: whoever opens the branch lists them
+EVERY = 64  # publishes of a branch between two trims
+STATES = 1024  # versions kept at most on a disk, however recent: opening a branch lists them all
 _MOST = 2 * EVERY  # versions that one publish removes
 
 
 def named_by_version(store: Store, version: str, held: Set[str]) -> list[str]:
-    """The files of `held` that a version of a manifest names, by its bytes; none when it is gone.
+    """Return the present fragments that a manifest version references; empty if it is gone.
 
-    The byte before a name tells its length, and may look like a part of it; a version may name a
-    file more than once.
+    Searches the bytes of the version. The byte before a name is its length and may look like a
+    part of it; a version may reference a file more than once.
     """
     body = store.objects.read(version) or b""
     place = place_of(version)
@@ -46,23 +46,25 @@ def _names(body: bytes) -> Iterator[bytes]:
 
 
 def trim_when_due(store: Store, ulid: str, version: int) -> int:
-    """After every so many publishes of a branch, remove states that are too old, or too many.
+    """After every `TRIM_INTERVAL` publishes of a branch, remove old or surplus versions.
 
-    So a graph that nobody ever cleans up keeps no more of them than it got within the grace, and on
-    a disk few enough to be opened quickly. Gives how many went. A write that landed never fails.
+    A graph that is never cleaned up then keeps only the versions of the grace period, and on a
+    disk few enough to open quickly. Return the number of removed versions. Failures are only
+    logged: the write has landed and must not fail.
     """
     if version % EVERY:
         return 0
     try:
         return _trim(store, layout.manifest_directory(ulid), version)
     except (StorageError, OSError) as error:
-        _log.warning("old states of a branch could not be removed: %s", error)
+        _log.warning("old manifest versions of a branch could not be removed: %s", error)
         return 0
 
 
 def _trim(store: Store, place: str, newest: int) -> int:
-    """Oldest first, and what they name after them: a version that is gone has none below it."""
-    from .sweep import in_order, remove  # not for every first write of a process
+    """Remove versions oldest first, then their files: no version may remain below a removed one."""
+    # Imported late, so that the first write of a process does not pay for it.
+    from .sweep import in_order, remove
 
     listed = {
         number: one
@@ -72,7 +74,7 @@ def _trim(store: Store, place: str, newest: int) -> int:
     if newest not in listed:
         return 0
     until = listed[newest].modified - GRACE
-    many = newest - STATES if store.root.local else 0  # others show the newest ones first
+    many = newest - STATES if store.root.local else 0  # object stores list the newest ones first
     old = [
         listed[number].name
         for number, after in pairwise(sorted(listed))
@@ -88,7 +90,7 @@ def _trim(store: Store, place: str, newest: int) -> int:
 
 
 def _named(place: str, body: bytes) -> Iterator[str]:
-    """The files that a version names, by its bytes: the byte before a name tells its length."""
+    """Return the files that a version references; the byte before a name is its length."""
     for kind, pattern in (("data", _FRAGMENT), ("_transactions", _TRANSACTION)):
         for one in pattern.finditer(body):
             name = one.group()
@@ -101,10 +103,10 @@ def _named(place: str, body: bytes) -> Iterator[str]:
 def old_versions(
     store: Store, survey: Survey, grace: timedelta, spared: Set[str] = frozenset()
 ) -> Iterator[list[str]]:
-    """What old versions of manifests consist of, version by version, oldest first.
+    """Yield the files of old manifest versions, version by version, oldest first.
 
-    A version is old when the one after it is older than the grace. Manifests in `spared` keep all
-    their versions.
+    A version is old if its successor is older than the grace period. Manifests in
+    `spared_directories` keep all their versions.
     """
     for files in (found for place, found in survey.manifests().items() if place not in spared):
         listed = {number: one for one in files if (number := version_number(one.name)) is not None}
@@ -122,7 +124,7 @@ def old_versions(
 
 
 def _transactions(files: list[Found], newest: int, until: datetime) -> list[str]:
-    """Records of old swaps, which nobody reads."""
+    """Return the records of old swaps, which nothing reads any more."""
     found = [one for one in files if kind_of(one.name) == "_transactions"]
     return [one.name for one in found if one.modified <= until and _base(one.name) < newest - 1]
 
@@ -133,7 +135,7 @@ def _base(name: str) -> int:
 
 
 def lower_numbers(store: Store) -> list[str]:
-    """The objects of names that a higher number replaced."""
+    """Return the ref objects that a higher number superseded."""
     found: list[str] = []
     for place in (layout.REFS, layout.TAGS):
         highest = refs.list_numbers(store, place)

@@ -1,7 +1,7 @@
 """The query language, `.gq`: text in, checked and lowered plans or typed errors out.
 
-The functions here are all that other packages need; each loads its part of the language when it
-is first called. The data they give is in `model` (the tree), `plan`, `compile`, `describe`, `lint`.
+Other packages need only the functions here; each imports its part of the language on first call.
+The data they return is defined in `model` (the tree), `plan`, `compile`, `describe` and `lint`.
 """
 
 from typing import TYPE_CHECKING
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def parse_queries(text: str, name: str = "<query>") -> "QueryFile":
-    """The tree of a query text; raises `ParseError` with every syntax error.
+    """Return the tree of a query text; raise `ParseError` with every syntax error.
 
     >>> parse_queries("query q() { match { $p: Person } return { $p.name } }").queries[0].name.text
     'q'
@@ -44,7 +44,7 @@ def parse_queries(text: str, name: str = "<query>") -> "QueryFile":
 
 
 def format_queries(text: str, name: str = "<query>") -> str:
-    """The text in its canonical layout, comments kept; raises `ParseError` when it has none."""
+    """Return the text in canonical layout, with comments; raise `ParseError` if it has no tree."""
     from . import format as layout
 
     return layout.format_queries(text, name)
@@ -57,7 +57,7 @@ def compile_query(
     name: str = "<query>",
     source: "Source | None" = None,
 ) -> "CompiledQuery":
-    """Compile a text that holds one query, or a tree, of which `source` is the text.
+    """Compile a text that holds one query, or a tree whose text is `source`.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> people = compile_schema("node Person { name: String @key }")
@@ -74,7 +74,7 @@ def compile_query(
 def compile_queries(
     text: str, catalog: "Catalog", name: str = "<query>"
 ) -> "tuple[CompiledQuery, ...]":
-    """Compile every query of a text; raises one language error with everything that is wrong."""
+    """Compile every query of a text; raise one language error with all problems."""
     from . import compile as compiler
 
     return compiler.compile_queries(text, catalog, name)
@@ -83,7 +83,7 @@ def compile_queries(
 def diagnose_queries(
     text: str, catalog: "Catalog", name: str = "<query>"
 ) -> "tuple[tuple[CompiledQuery, ...], tuple[Diagnostic, ...]]":
-    """The queries that are right, and all findings in source order. Never raises for bad text.
+    """Return the valid queries, and all diagnostics in source order. Never raises for bad text.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> found = diagnose_queries("query q() { delete Lamp where id = 1 }", compile_schema(""))
@@ -98,7 +98,7 @@ def diagnose_queries(
 def lint_queries(
     text: str, catalog: "Catalog", name: str = "<query>", schema_source: str = "<schema>"
 ) -> "LintReport":
-    """Every finding about a text as one report, of which `to_json()` is what commands print.
+    """Return all findings about a text as one report; commands print its `to_json()`.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> lint_queries("query bad() {", compile_schema("")).status
@@ -117,14 +117,14 @@ def bind_parameters(
     mode: "Mode" = "standard",
     now: object = None,
 ) -> "dict[str, Any]":
-    """The stored value of every parameter by name, or one `ParameterError` with all problems."""
+    """Return the stored value of each parameter; raise one `ParameterError` with all problems."""
     from . import parameters as binding
 
     return binding.bind_parameters(parameters, given, mode, now)
 
 
 def explain_plan(plan: "Plan") -> str:
-    """A plan as text, one operator per line."""
+    """Return a plan as text, one operator per line."""
     from . import print_plan
 
     return print_plan.explain_plan(plan)

@@ -1,6 +1,6 @@
-"""Warnings about queries that are legal but probably not meant.
+"""Warnings about queries that are legal but probably not intended.
 
-Owns L202 to L204; L205 to L207 are noticed while checking. Never changes what a query means.
+Owns L202 to L204; L205 to L207 are reported while checking. Never changes what a query means.
 """
 
 from omnigraph.diagnostics import Diagnostic, Source, Span
@@ -12,11 +12,11 @@ from .check.checked import Bind, CheckedRead, Clause, Keep, Match, Maybe, Walk, 
 from .components import Component, Ties, components
 from .free import variables_of
 
-_OUTSIDE = "outside #"  # no variable is called so
+_OUTSIDE = "outside #"  # stands for all outer variables; no variable name contains a space
 
 
 def advice(query: m.Query, checked: Checked, source: Source) -> tuple[Diagnostic, ...]:
-    """All warnings about a query, in source order; the guesses only when it has no errors."""
+    """Return all warnings about a query, in source order; heuristic ones only without errors."""
     found = list(checked.warnings)
     if checked.body is not None:
         found += _unused(query, checked, source)
@@ -40,7 +40,7 @@ def _unused(query: m.Query, checked: Checked, source: Source) -> list[Diagnostic
             Span(one.span.start, one.span.start + len(one.name) + 1),
             f"parameter `${one.name}` is never used",
             "L202",
-            "leave it out",
+            "remove it",
         )
         for one in unused
     ]
@@ -51,15 +51,15 @@ def _unordered(body: m.ReadBody, read: CheckedRead, source: Source) -> list[Diag
     one_row = read.aggregated and all(isinstance(c.value, plan.Aggregate) for c in read.columns)
     if cut is None or body.orderings or one_row:
         return []
-    message = "which rows are kept is decided by their ids"
+    message = "without an `order`, ids decide which rows are returned"
     return [_warning(source, cut.span, message, "L204", "add an `order`")]
 
 
 def _cross_products(match: Match, outside: frozenset[str], source: Source) -> list[Diagnostic]:
-    """Parts that no traversal, condition or nested match ties to the others."""
+    """Report parts that no traversal, condition or nested match connects to the others."""
     parts = components(match, outside)
-    hint = "connect it by a traversal or a condition"
-    message = "this part is connected to nothing before it: every pair of rows is formed"
+    hint = "connect it with a traversal or a condition"
+    message = "this part is not connected to any earlier part: the result is a cross product"
     loose = _loose(parts, match, outside)
     found = [_warning(source, one.span, message, "L203", hint) for one in loose]
     inside = outside.union(*(one.variables for one in parts))
@@ -72,7 +72,7 @@ def _cross_products(match: Match, outside: frozenset[str], source: Source) -> li
 
 
 def _loose(parts: tuple[Component, ...], match: Match, outside: frozenset[str]) -> list[Component]:
-    """The first part of every group that hangs together, but for the group that comes first."""
+    """Return the first part of every connected group except the first group."""
     ties = Ties()
     named = [_within(part.variables, outside) for part in parts]
     for names in named:
@@ -90,12 +90,12 @@ def _loose(parts: tuple[Component, ...], match: Match, outside: frozenset[str]) 
 
 
 def _within(names: frozenset[str], outside: frozenset[str]) -> set[str]:
-    """The names, with one that stands for everything outside."""
+    """Return the variables, with all outer ones replaced by one common name."""
     return {_OUTSIDE if name in outside else name for name in names}
 
 
 def _mentioned(clause: Clause) -> frozenset[str]:
-    """The variables that a clause speaks about, also inside `not` and `optional`."""
+    """Return the variables that a clause names, also inside `not` and `optional`."""
     match clause:
         case Bind():
             return frozenset({clause.variable})

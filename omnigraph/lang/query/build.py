@@ -1,8 +1,8 @@
-"""From the parser's generic tree of one query to our own nodes.
+"""Build our own nodes from the parser's generic tree of one query.
 
-Owns the walk, the offsets and the list of what the grammar lets through and the language does
-not. It never recurses, so that no text is too deep for it; what a rule means stands beside it in
-`build_expressions`, `build_conditions`, `build_clauses` and `build_bodies`.
+Owns the walk, the offsets and the problems that the grammar accepts and the language does not. It
+must not recurse, so that deep nesting cannot overflow the stack. The actions of the grammar rules
+are in `build_expressions`, `build_conditions`, `build_clauses` and `build_bodies`.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Make = Callable[["Builder", Span, list[Any]], Any]
 
 
 class Builder:
-    """Makes our nodes from the trees of one query after the other."""
+    """Builds nodes from syntax trees, one query after another."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -24,7 +24,7 @@ class Builder:
         self._offset = 0
 
     def query(self, tree: Any, offset: int) -> Query | None:
-        """The query that `tree` shows, which begins at `offset`; None when problems were found."""
+        """Build the query whose tree begins at `offset`; None if problems were found."""
         from .build_bodies import RULES
 
         self._offset = offset
@@ -55,22 +55,22 @@ class Builder:
         return Span(meta.start_pos + self._offset, meta.end_pos + self._offset)
 
     def span(self, token: Any) -> Span:
-        """Where a token stands in the source."""
+        """Return the position of a token in the source."""
         return Span(token.start_pos + self._offset, token.end_pos + self._offset)
 
     def report(self, span: Span, message: str, hint: str | None = None) -> None:
-        """Keep a problem and go on, so that all mistakes of a query are seen together."""
+        """Record a problem and continue, so that all mistakes of a query are reported together."""
         self.problems.append(Diagnostic.at(self.source, span, message, hint=hint))
 
     def name(self, token: Any) -> Name:
-        """A word at its place."""
+        """Return a word with its position."""
         return Name(str(token), self.span(token))
 
     def variable(self, token: Any) -> Variable:
-        """A variable, without its dollar sign."""
+        """Return a variable, without its dollar sign."""
         return Variable(str(token)[1:], self.span(token))
 
 
 def is_token(piece: Any) -> bool:
-    """Whether a piece of the parser's tree is a single token."""
+    """Whether a node of the parser's tree is a single token."""
     return hasattr(piece, "type") and hasattr(piece, "start_pos")

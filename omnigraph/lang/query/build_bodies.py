@@ -1,4 +1,4 @@
-"""Whole queries: header, parameters, the parts of a read and the statements of a mutation."""
+"""Rule actions for whole queries: header, parameters, parts of a read, statements of a mutation."""
 
 from typing import Any
 
@@ -31,14 +31,14 @@ def declaration(b: Builder, at: Span, kids: list[Any]) -> Query:
     said: dict[str, str] = {}
     for word, span, text in notes:
         if word in said:
-            b.report(span, f"a second `@{word}`", f"a query has at most one `@{word}`")
+            b.report(span, f"duplicate `@{word}`", f"a query has at most one `@{word}`")
         said.setdefault(word, text)
     texts = said.get("description"), said.get("instruction")
     return Query(b.name(name), parameters, body, *texts, at)
 
 
 def parameters(b: Builder, at: Span, kids: list[Any]) -> tuple[Parameter, ...]:
-    """The parentheses of a query."""
+    """The parameter list of a query."""
     return tuple(kids)
 
 
@@ -76,7 +76,7 @@ def read(b: Builder, at: Span, kids: list[Any]) -> ReadBody:
 
 
 def sequence(b: Builder, at: Span, kids: list[Any]) -> tuple[Any, ...]:
-    """The items of a part."""
+    """The items of a part, as a tuple."""
     return tuple(kids)
 
 
@@ -95,7 +95,7 @@ def amount(b: Builder, at: Span, kids: list[Any]) -> Literal | Variable:
 
 
 def projection(b: Builder, at: Span, kids: list[Any]) -> Projection:
-    """`count($x) as n`; the span leaves a comma out."""
+    """`count($x) as n`; the span excludes a comma."""
     value, _, alias = kids
     made = expression(b, value)
     end = b.span(alias) if alias is not None else made.span
@@ -134,7 +134,7 @@ def delete(b: Builder, at: Span, kids: list[Any]) -> Delete:
 
 
 def assignment(b: Builder, at: Span, kids: list[Any]) -> Assignment:
-    """`age: 3`; the span leaves a comma out."""
+    """`age: 3`; the span excludes a comma."""
     name, value = b.name(kids[0]), expression(b, kids[1])
     return Assignment(name, value, name.span.to(value.span))
 

@@ -1,4 +1,4 @@
-"""The clauses of `match`: bindings, traversals, word pairs, negation and optional parts."""
+"""Rule actions for the clauses of `match`: bindings, traversals, word pairs, `not`, `optional`."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def binding(b: Builder, at: Span, kids: list[Any]) -> Binding:
 
 
 def inline(b: Builder, at: Span, kids: list[Any]) -> tuple[InlinePredicate, ...]:
-    """The braces of a binding."""
+    """The braces after a binding."""
     return tuple(kids)
 
 
@@ -36,7 +36,7 @@ def predicate(b: Builder, at: Span, kids: list[Any]) -> InlinePredicate:
 
 
 def edges(b: Builder, at: Span, kids: list[Any]) -> tuple[bool, tuple[Name, ...]]:
-    """`knows|likes`: not undirected, and the words."""
+    """`knows|likes`: False for "not undirected", and the edge words."""
     return False, tuple(b.name(kid) for kid in kids)
 
 

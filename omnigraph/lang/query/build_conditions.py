@@ -1,7 +1,7 @@
-"""Conditions: comparisons, tests and their combination by and, or, not.
+"""Rule actions for conditions: comparisons, tests and their combination by and, or, not.
 
-Owns the flat form: no `And` stands directly in an `And`, no `Or` in an `Or`, and parentheses
-leave no trace. A pair of variables around a word becomes a test here; as a clause it stays open.
+Owns the flat form: an `And` never contains an `And`, an `Or` never an `Or`, and parentheses leave
+no trace. A word between two variables becomes a test here; as a clause it stays a `WordPair`.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ from .model import (
 
 
 def condition(kid: Any) -> Condition:
-    """A finished condition, or a word pair read as a test."""
+    """Return a finished condition, or a word pair as a test."""
     if not isinstance(kid, WordPair):
         made: Condition = kid
         return made

@@ -1,6 +1,6 @@
-"""Expressions and literals: what each rule of the grammar for values becomes.
+"""Rule actions for expressions and literals.
 
-Owns the reading of strings and numbers. Says nothing about types: a date text is not looked at.
+Owns the decoding of strings and numbers. It does not check types: date texts stay unparsed.
 """
 
 import math
@@ -17,13 +17,13 @@ _I64_MAX = 2**63 - 1
 
 
 def expression(b: Builder, kid: Any) -> Expression:
-    """A kid that is a finished node, or the token of a variable."""
+    """Return the child if it is a finished node, or the variable of a token."""
     made: Expression = b.variable(kid) if is_token(kid) else kid
     return made
 
 
 def text_of(b: Builder, token: Any) -> str:
-    """What a quoted string says; unknown escapes are reported."""
+    """Return the content of a quoted string; report unknown escapes."""
     place = b.span(token).start
     for at, escape in literals.unknown_escapes(str(token)):
         message = f"unknown escape `{escape}` in a string"
@@ -33,19 +33,19 @@ def text_of(b: Builder, token: Any) -> str:
 
 
 def integer(b: Builder, token: Any) -> int:
-    """A whole number; one beyond 64 bits is reported."""
+    """Return an integer; report one that exceeds 64 bits."""
     text = str(token)
     digits = text.lstrip("-0") or "0"
     value = int(digits) if len(digits) <= _I64_DIGITS else _I64_MAX + 2
     value = -value if text.startswith("-") else value
     if -_I64_MAX - 1 <= value <= _I64_MAX:
         return value
-    b.report(b.span(token), f"the number `{_short(text)}` does not fit into 64 bits")
+    b.report(b.span(token), f"the number `{_short(text)}` does not fit in 64 bits")
     return 0
 
 
 def literal(b: Builder, at: Span, kids: list[Any]) -> Literal:
-    """A string, number or truth value."""
+    """A string, number or boolean."""
     token = kids[0]
     text = str(token)
     if token.type == "STRING":

@@ -1,7 +1,7 @@
-"""From text or tree to compiled queries: parse, check, lower, describe.
+"""Compile text or a tree into queries: parse, check, lower, describe.
 
-Owns the record that everything above the language holds. One bad query never hides another; all
-findings of a text come in one error.
+Owns `CompiledQuery`, which every layer above the language uses. One bad query must never hide
+another; all diagnostics of a text are raised in one error.
 """
 
 from dataclasses import replace
@@ -26,7 +26,7 @@ QueryKind = OneOf["read", "mutation"]
 
 @record
 class CompiledQuery:
-    """A query that fits its schema, ready to run."""
+    """A query that is valid for its schema, ready to run."""
 
     name: str
     kind: QueryKind
@@ -38,7 +38,7 @@ class CompiledQuery:
     instruction: str | None = None
 
     def to_json(self) -> dict[str, object]:
-        """What a client must know to call the query and to read its answer."""
+        """Return what a client needs to call the query and to read its result."""
         found: dict[str, object] = {
             "name": self.name,
             "kind": self.kind,
@@ -52,7 +52,7 @@ class CompiledQuery:
 
 @record
 class Diagnosis:
-    """One query of a text: compiled when it is right, and what was found in any case."""
+    """One query of a text: its diagnostics, and its compiled form if it is valid."""
 
     query: m.Query
     kind: QueryKind
@@ -84,7 +84,7 @@ def compile_query(
 def compile_queries(
     text: str, catalog: Catalog, name: str = "<query>"
 ) -> tuple[CompiledQuery, ...]:
-    """Compile every query of a text, or raise one error with all findings."""
+    """Compile every query of a text, or raise one error with all diagnostics."""
     source = Source(name, text)
     compiled, found = diagnose_queries(text, catalog, name)
     errors = [one for one in found if one.severity == "error"]
@@ -96,19 +96,19 @@ def compile_queries(
 def diagnose_queries(
     text: str, catalog: Catalog, name: str = "<query>"
 ) -> tuple[tuple[CompiledQuery, ...], tuple[Diagnostic, ...]]:
-    """The queries of a text that are right, and all findings in source order. Never raises."""
+    """Return the valid queries of a text, and all diagnostics in source order. Never raises."""
     each, unreadable = diagnose_each(Source(name, text), catalog)
     found = list(unreadable)
     for one in each:
         found += [*one.errors, *one.warnings]
     compiled = tuple(one.compiled for one in each if one.compiled is not None)
-    return compiled, tuple(sorted(found, key=lambda one: (one.start, one.end)))
+    return compiled, tuple(sorted(found, key=lambda diagnostic: (diagnostic.start, diagnostic.end)))
 
 
 def diagnose_each(
     source: Source, catalog: Catalog
 ) -> tuple[tuple[Diagnosis, ...], tuple[Diagnostic, ...]]:
-    """Every query that can be read, checked for itself; and the syntax errors of the others."""
+    """Check each query that can be parsed; also return the syntax errors of the others."""
     file, unreadable = read_queries(source)
     seen: set[str] = set()
     found: list[Diagnosis] = []
@@ -120,7 +120,7 @@ def diagnose_each(
 
 
 def diagnose_query(query: m.Query, catalog: Catalog, source: Source) -> Diagnosis:
-    """Check one query and, when it is right, compile it. Never raises."""
+    """Check one query and, if it is valid, compile it. Never raises."""
     checked = check_query(query, catalog, source)
     kind: QueryKind = "read" if isinstance(query.body, m.ReadBody) else "mutation"
     warnings = advice(query, checked, source)
@@ -152,17 +152,17 @@ def _compiled(
 
 
 def _unique(found: Diagnosis, source: Source, taken: bool) -> Diagnosis:
-    """A query whose name is taken is refused: nobody could call it."""
+    """Reject a query whose name is already defined: no call could reach it."""
     if not taken:
         return found
     name = found.query.name
-    message = f"a query called `{name.text}` exists already"
+    message = f"query `{name.text}` is already defined"
     twin = Diagnostic.at(source, name.span, message, kind="type")
     return replace(found, compiled=None, errors=(twin, *found.errors))
 
 
 def describe_parameter(parameter: CheckedParameter) -> dict[str, object]:
-    """`{name, type, nullable, default?}` of a parameter."""
+    """Return `{name, type, nullable, default?}` of a parameter."""
     from omnigraph.values import encode_result
 
     found: dict[str, object] = {

@@ -1,7 +1,7 @@
-"""The connected parts of a `match`: variables joined by traversals.
+"""The connected components of a `match`: variables connected by traversals.
 
-Traversals to `$_` join nothing. Parts are in order of their first clause. Used by lowering to find
-seeds and by lint to find cross products.
+A traversal to `$_` connects nothing. Components are in the order of their first clause. Lowering
+uses them to choose seeds, lint to find cross products.
 """
 
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ from .check.checked import Bind, Match, Walk
 
 @record
 class Component:
-    """Variables that hang together, with their bindings and traversals in textual order.
+    """Connected variables, with their bindings and traversals in textual order.
 
-    `anchored` says that a variable from outside is among them, so that no seed is needed.
+    `has_outer_variable` says that one of them is bound outside, so that no seed is needed.
     """
 
     variables: frozenset[str]
@@ -27,7 +27,7 @@ class Component:
 
 
 class Ties:
-    """Names that are tied to one another, directly or through others.
+    """Names that are connected to one another, directly or through others (a union-find).
 
     >>> ties = Ties()
     >>> ties.tie(["a", "b"]), ties.tie(["b", "c"]), ties.tie(["d"])
@@ -40,7 +40,7 @@ class Ties:
         self._next: dict[str, str] = {}
 
     def tie(self, names: Iterable[str]) -> None:
-        """Tie all the names together."""
+        """Connect all the names to one another."""
         first: str | None = None
         for name in names:
             knot = self.knot(name)
@@ -48,15 +48,15 @@ class Ties:
             self._next[knot] = first
 
     def knot(self, name: str) -> str:
-        """The name that stands for all the names tied to this one."""
+        """Return the name that represents all names connected to this one."""
         while (above := self._next.setdefault(name, name)) != name:
-            self._next[name] = self._next[above]  # halve the way for the next time
+            self._next[name] = self._next[above]  # path halving keeps later lookups short
             name = above
         return name
 
 
 def components(match: Match, outside: Iterable[str] = ()) -> tuple[Component, ...]:
-    """The parts of one list of clauses; nested lists are not looked into."""
+    """Return the components of one list of clauses; nested lists are ignored."""
     known = frozenset(outside)
     clauses = [one for one in match.clauses if isinstance(one, Bind | Walk)]
     ties = Ties()
@@ -65,7 +65,7 @@ def components(match: Match, outside: Iterable[str] = ()) -> tuple[Component, ..
     groups: dict[str | int, list[Bind | Walk]] = {}
     for at, clause in enumerate(clauses):
         names = _names(clause)
-        # A walk between anonymous ends is a part of its own.
+        # A traversal between anonymous endpoints is a component of its own.
         groups.setdefault(ties.knot(names[0]) if names else at, []).append(clause)
     return tuple(_component(inside, known) for inside in groups.values())
 

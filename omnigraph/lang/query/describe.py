@@ -1,6 +1,7 @@
-"""What a compiled query gives, reads and writes, without running it.
+"""What a compiled query returns, reads and writes, without running it.
 
-Owns the operation descriptor that clients and tools see. Column names are those of the results.
+Owns the operation descriptor that clients and tools see; its JSON is a wire form and must not
+change. Column names are those of the results.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +33,7 @@ _KINDS = {
 
 @record
 class ResultColumn:
-    """One result column: its name and what its values are."""
+    """One result column: its name and the kind of its values."""
 
     name: str
     kind: str
@@ -41,7 +42,7 @@ class ResultColumn:
     vector_dim: int | None = None
 
     def to_json(self) -> dict[str, object]:
-        """The members a client reads; absent facts are left out."""
+        """Return the members that a client reads; members without a value are omitted."""
         found: dict[str, object] = {
             "name": self.name,
             "kind": self.kind,
@@ -60,7 +61,7 @@ class TypeRef:
     type_name: str
 
     def to_json(self) -> dict[str, object]:
-        """The members a client reads."""
+        """Return the members that a client reads."""
         return {"kind": self.kind, "type_name": self.type_name}
 
 
@@ -73,7 +74,7 @@ class Operation:
     writes: tuple[TypeRef, ...]
 
     def to_json(self) -> dict[str, object]:
-        """`{result, reads, writes}`."""
+        """Return `{result, reads, writes}`."""
         return {
             "result": [one.to_json() for one in self.result],
             "reads": [one.to_json() for one in self.reads],
@@ -82,7 +83,7 @@ class Operation:
 
 
 def describe(what: plan.Plan, catalog: Catalog) -> Operation:
-    """The descriptor of a plan."""
+    """Return the descriptor of a plan."""
     if isinstance(what, plan.ReadPlan):
         optional = frozenset(_optional(what.operators))
         result = tuple(_column(one, optional) for one in what.columns)
@@ -93,7 +94,7 @@ def describe(what: plan.Plan, catalog: Catalog) -> Operation:
 
 
 def kind_of(kind: PropertyType) -> str:
-    """The word for a type in descriptors.
+    """Return the word for a type in descriptors.
 
     >>> kind_of(PropertyType(ScalarType.U32)), kind_of(PropertyType(ScalarType.I32, is_list=True))
     ('int', 'list')

@@ -1,7 +1,7 @@
 """The canonical layout of a `.gq` text.
 
-Owns where lines break. Comments stay with what they stand at, at most one blank line is kept, and
-the tree of the new text equals that of the old. Text with syntax errors is refused, not guessed at.
+Owns where lines break. Comments stay with the code they belong to, at most one blank line is kept,
+and the formatted text must parse to an equal tree. Text with syntax errors is rejected.
 """
 
 from bisect import bisect_left, bisect_right
@@ -36,7 +36,7 @@ _Write = Callable[[int, Any, Blank], None]
 
 
 def format_queries(text: str, name: str = "<query>") -> str:
-    """The same queries in canonical layout; a `ParseError` for text that cannot be read.
+    """Return the same queries in canonical layout; raise `ParseError` if one cannot be parsed.
 
     >>> print(format_queries('query q(){match{$p:Person{name:"A"}}return{$p.name}limit 3}'), end="")
     query q() {
@@ -55,7 +55,7 @@ def format_queries(text: str, name: str = "<query>") -> str:
 
 
 class _Places:
-    """Finds the brackets and keywords that the tree does not keep, near places that it does."""
+    """Finds brackets and keywords that the tree does not keep, near positions that it does keep."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -65,20 +65,20 @@ class _Places:
         self._comments = [x.start for x in pieces if x.kind == "comment"]
 
     def find(self, offset: int, wanted: str) -> Span:
-        """The first piece from `offset` on that reads `wanted`."""
+        """Return the span of the first lexeme at or after `offset` whose text is `token_text`."""
         for index in range(bisect_left(self._starts, offset), len(self._solid)):
             piece = self._solid[index]
             if self._text[piece.start : piece.end] == wanted:
                 return Span(piece.start, piece.end)
-        raise AssertionError(f"the tree promised {wanted!r} after {offset}")
+        raise AssertionError(f"the tree implies {wanted!r} after offset {offset}")
 
     def has_comment(self, span: Span) -> bool:
-        """Whether a comment stands inside `span`."""
+        """Whether `span` contains a comment."""
         return bisect_left(self._comments, span.start) < bisect_right(self._comments, span.end - 1)
 
 
 class _Writer:
-    """Writes one query after the other."""
+    """Writes one query after another."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -87,11 +87,11 @@ class _Writer:
         self._layout = Layout(text)
 
     def finish(self) -> str:
-        """The whole new text."""
+        """Return the formatted text."""
         return self._layout.finish()
 
     def query(self, node: Query) -> None:
-        """A query from its first word to its last brace."""
+        """Write a query from its first word to its last brace."""
         self._header(node)
         if isinstance(node.body, ReadBody):
             self._read(node.body)
@@ -102,7 +102,7 @@ class _Writer:
     # Lines ----------------------------------------------------------------------------------
 
     def _one_line(self, depth: int, line: str, inner: Span) -> bool:
-        """Whether a line fits and no comment needs a place between its brackets."""
+        """Whether a line is short enough and no comment has to go between its brackets."""
         fits = len(INDENT) * depth + len(line) <= WIDTH and "\n" not in line
         return fits and not self._places.has_comment(inner)
 
@@ -116,7 +116,7 @@ class _Writer:
     def _listing(
         self, depth: int, head: str, span: Span, items: _Items, blank: Blank, tail: str = ""
     ) -> None:
-        """`head { a, b } tail` on one line when it fits, else one item per line."""
+        """Write `heading { a, b } suffix` on one line if it fits, otherwise one item per line."""
         opened = self._places.find(span.start, "{")
         closed = self._places.find(items[-1][1].end, "}")
         line = f"{head} {{ {', '.join(text for text, _ in items)} }}{tail}"
@@ -131,7 +131,7 @@ class _Writer:
         self._close(depth, closed.to(span), "}" + tail)
 
     def _wrapped(self, depth: int, head: str, node: Condition) -> str:
-        """A condition after `head`; one that is too long breaks before each `and` or `or`."""
+        """Spell a condition after `prefix`; break before each `and` or `or` if it is too long."""
         line = head + self._spell.condition(node)
         if self._one_line(depth, line, NOWHERE) or not isinstance(node, And | Or):
             return line
@@ -152,7 +152,7 @@ class _Writer:
             self._close(0, opened, "{")
 
     def _signature(self, node: Query, end: Span, tail: str) -> None:
-        """Name and parameters; one per line when they are too long for one."""
+        """Write name and parameters; one parameter per line if they do not fit on one line."""
         opened = self._places.find(node.name.span.end, "(")
         head = f"query {node.name.text}("
         given = [self._spell.parameter(one) for one in node.parameters]
@@ -167,7 +167,7 @@ class _Writer:
         self._close(0, end, tail)
 
     def _notes(self, start: int, end: int) -> list[tuple[str, Span]]:
-        """The annotations between two places, as they are written."""
+        """Return the annotations between two offsets, as written."""
         notes = []
         pieces = [x for x in scan.lexemes(self._text, start, end) if x.kind != "comment"]
         for index in range(0, len(pieces) - 4, 5):  # @ word ( string )
@@ -188,7 +188,7 @@ class _Writer:
         columns = [(self._spell.projection(one), one.span) for one in node.projections]
         end = self._part("return distinct" if node.distinct else "return", closed.end, columns)
         if node.orderings:
-            keys = [(self._spell.ordering(one), one.span) for one in node.orderings]
+            keys = [(self._spell.ordering(key), key.span) for key in node.orderings]
             end = self._part("order", end, keys)
         for word, amount in (("limit", node.limit), ("offset", node.offset)):
             if amount is not None:

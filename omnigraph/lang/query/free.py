@@ -1,6 +1,6 @@
-"""Which variables a piece of a plan speaks about.
+"""Which variables a part of a plan reads or introduces.
 
-A question of lowering and linting only; the answers keep no order.
+Answers for lowering, lint and the engine; the sets have no order.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from . import plan
 
 
 def variables_of(piece: plan.Value | plan.Predicate | plan.Ranking) -> frozenset[str]:
-    """The variables that a value, predicate or ranking reads.
+    """Return the variables that a value, predicate or ranking reads.
 
     >>> from omnigraph.values import PropertyType, ScalarType
     >>> text = PropertyType(ScalarType.STRING)
@@ -30,7 +30,7 @@ def variables_of(piece: plan.Value | plan.Predicate | plan.Ranking) -> frozenset
 def parts_of(  # noqa: PLR0911 - one return per kind
     piece: plan.Value | plan.Predicate | plan.Ranking,
 ) -> Iterable[plan.Value | plan.Predicate | plan.Ranking]:
-    """The values, predicates and rankings that one is made of."""
+    """Return the direct operands of a value, predicate or ranking."""
     match piece:
         case plan.Score():
             return (piece.ranking,)
@@ -59,7 +59,7 @@ def _all(pieces: Iterable[plan.Value | plan.Predicate | plan.Ranking]) -> frozen
 
 
 def needed_by(operators: Iterable[plan.Operator]) -> frozenset[str]:
-    """The variables that operators read but do not introduce themselves.
+    """Return the variables that operators read but do not introduce themselves.
 
     >>> step = plan.Step("Knows", "out")
     >>> operators = (plan.Expand("p", "q", (step,), "Person"), plan.Close("q", "r"))

@@ -1,6 +1,6 @@
-"""Words for syntax errors in `.gq` files: what could stand at a place, and what was probably meant.
+"""Wording of syntax errors in `.gq` files: names of terminals, and hints at the likely mistake.
 
-Owns wording only. Nothing here decides whether a text is right, so a wrong hint never refuses one.
+Owns wording only. Nothing here decides whether a text is valid, so a wrong hint never rejects one.
 """
 
 import re
@@ -76,7 +76,7 @@ _WORDS = frozenset({"IDENT", "AND", "OR", "IN", "IS", "NOT", "OPTIONAL", "WORD_O
 _WORDS |= {"NULL", "INSERT", "UPDATE", "DELETE"}
 _OPERATORS = frozenset({"LT", "GT", "OP"})
 
-# The first group that fits wins, so the larger ones come first.
+# The first matching group wins, so larger groups come first.
 GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
     ("an expression", _VALUES | _FUNCTIONS | _WORDS),
     ("a property", _WORDS | {"BOOL", "AS"}),
@@ -98,40 +98,43 @@ GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
 Expected = frozenset[str]
 _CLAUSE = frozenset({"VAR", "NOT", "OPTIONAL", "LPAR"})
 
-_QUOTES = 'strings stand in double quotes: ".."'
+_QUOTES = 'strings use double quotes: ".."'
 _CONDITIONS = "write conditions as clauses inside `match { .. }`"
-_ROWS = "`where` knows = != < <= > >=, `in`, `is null`, `and`, `or` and `not`"
-_SHAPE = "a query reads (`match`, `return`, `order`, `limit`, `offset`) or changes, in this order"
+_ROWS = "`where` supports = != < <= > >=, `in`, `is null`, `and`, `or` and `not`"
+_SHAPE = (
+    "a query is `match`, `return`, `order`, `limit`, `offset` in this order, or a list of "
+    "statements"
+)
 _ARROW = "a traversal is written `$a knows $b`, undirected `$a <knows> $b`"
 _TYPES = (
     "the types are String, Bool, I32, I64, U32, U64, F32, F64, Date, DateTime, Blob, a list "
     "such as [String], and Vector(n)"
 )
-_ALONE = "a traversal is a clause of its own, never part of a condition; negate it by `not { .. }`"
-_EDGE = "a type is given as `$p: Person`, an edge `WorksAt` is followed as `$p worksAt $q`"
+_ALONE = "a traversal is a separate clause, not part of a condition; negate it with `not { .. }`"
+_EDGE = "write a type as `$p: Person`, and a traversal of the edge `WorksAt` as `$p worksAt $q`"
 _BARE = 'a property is written `$x.name`, a parameter `$name`, a string `"name"`'
 
-# What is found, as a pattern at its place, with a hint whatever could stand there. Patterns are
-# compiled when a text is wrong, not at start-up.
+# Patterns of the text at an error, with hints that apply whatever was expected. They are compiled
+# when a text has an error, not at start-up.
 _ANYWHERE: tuple[tuple[str, str], ...] = (
     (r"'", _QUOTES),
     (r"(?<==)=|==", "compare with `=`; there is no `==`"),
-    (r"(?<=<)>", "not equal is written `!=`"),
+    (r"(?<=<)>", "write `!=` for not equal"),
     (r"&", "write `and`"),
     (r"\|\|", "write `or`"),
     (r"!(?!=)", "write `not`"),
     (r"#|--", "a comment begins with `//`"),
     (r"-\[|->|<-|(?<=-)>", _ARROW),
     (r"\$[A-Z]", "a variable begins with a lower-case letter"),
-    (r"\$[0-9]", "a variable is `$` and a name that begins with a letter"),
-    (r"[+/%][ \t0-9$(]|-[ \t$(]|\*[ \t]*[0-9(]", "there is no arithmetic"),
-    (r";", "nothing stands between clauses, and commas between columns"),
-    (r"@", "a query knows `@description(..)` and `@instruction(..)` before its `{`"),
+    (r"\$[0-9]", "a variable is `$` followed by a name that begins with a letter"),
+    (r"[+/%][ \t0-9$(]|-[ \t$(]|\*[ \t]*[0-9(]", "arithmetic is not supported"),
+    (r";", "clauses have no separator; columns are separated by commas"),
+    (r"@", "a query may have `@description(..)` and `@instruction(..)` before its `{`"),
 )
 
 
 def advise(source: Source, span: Span, expected: Expected) -> str | None:
-    """A hint for what was found at `span` where only `expected` could stand; often None."""
+    """Return a hint for the text at `span` where only `expected` was allowed, or None."""
     for pattern, hint in _ANYWHERE:
         if re.compile(pattern).match(source.text, span.start):
             return hint
@@ -160,25 +163,25 @@ def _braces(found: str, expected: Expected) -> bool:
     return {"LBRACE"} <= expected <= {"LBRACE", "DISTINCT"}
 
 
-# The first situation that fits gives the hint: what was found, and what could have stood there.
+# The first test that holds gives the hint. `f` is the text found, `e` the terminals allowed there.
 _SITUATIONS: tuple[tuple[Callable[[str, Expected], bool], str], ...] = (
     (lambda f, e: f == "," and e >= _CLAUSE, "clauses need no commas between them"),
     (lambda f, e: f == "where" and (e >= _CLAUSE or "_RETURN" in e), _CONDITIONS),
     (lambda f, e: f == "not" and "LBRACE" in e, "use parentheses: `not (not ..)`"),
     (lambda f, e: "_RETURN" in e, "`match { .. }` is followed by `return { .. }`"),
-    (lambda f, e: e == {"_WHERE"}, "say which rows are meant; there is no form for all rows"),
+    (lambda f, e: e == {"_WHERE"}, "add a `where` condition; no statement changes all rows"),
     (lambda f, e: f in ("contains", "starts_with", ":") and e >= _OPERATORS, _ROWS),
-    (lambda f, e: f == "=" and "COLON" in e, "a value is given with `:`, as in `age: 3`"),
+    (lambda f, e: f == "=" and "COLON" in e, "write `:` before a value, as in `age: 3`"),
     (_open_match, "close `match { .. }` first"),
     (_out_of_order, _SHAPE),
-    (lambda f, e: f == "}" and e == {"COMMA"}, "hops have two bounds: `{2,2}`"),
-    (lambda f, e: f == "*" and "VBAR" in e, "write how far to go: `knows{1,3}`"),
+    (lambda f, e: f == "}" and e == {"COMMA"}, "write both bounds: `{2,2}`"),
+    (lambda f, e: f == "*" and "VBAR" in e, "give the bounds of the hops: `knows{1,3}`"),
     (lambda f, e: _lower(f) and "DOT" in e and e >= _OPERATORS, _ALONE),
     (lambda f, e: f[:1].isupper() and {"DOT", "COLON", "IDENT"} <= e, _EDGE),
     (lambda f, e: _lower(f) and {"VAR", "STRING"} <= e, _BARE),
     (lambda f, e: "BASE_TYPE" in e and f[:1].isalpha(), _TYPES),
     (lambda f, e: e == {"TYPE_NAME"} and _lower(f), "type names begin with an upper-case letter"),
     (_parameter, "a parameter begins with `$`"),
-    (_braces, "this part stands in braces: `{ .. }`"),
+    (_braces, "write this part in braces: `{ .. }`"),
     (lambda f, e: e == {"IDENT"} and f[:1].isupper(), "names begin with a lower-case letter"),
 )

@@ -1,7 +1,7 @@
 """Lint: every finding about a `.gq` text, as one report for tools.
 
-Owns the shape of the report, L201 and the warning about mutations without parameters. Findings of
-parser and checker are only put into place here.
+Owns the form of the report, L201 and the warning about mutations without parameters. Diagnostics
+of parser and checker are only arranged here.
 """
 
 from dataclasses import field
@@ -14,12 +14,12 @@ from . import model as m
 from .compile import Diagnosis, diagnose_each
 
 _RANKS = {"error": 0, "warning": 1, "info": 2}
-HARD_CODED = "a mutation without parameters: its values are hard-coded"
+HARD_CODED = "a mutation without parameters has hard-coded values"
 
 
 @record
 class Finding:
-    """One finding about a text, beyond the type errors of single queries."""
+    """One finding about a text; type errors are in the results of their queries instead."""
 
     diagnostic: Diagnostic
     type_name: str | None = None
@@ -27,7 +27,7 @@ class Finding:
     query_names: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """The members a tool reads; absent facts are left out."""
+        """Return the members that a tool reads; members without a value are omitted."""
         one = self.diagnostic
         found: dict[str, object] = {"severity": one.severity, "code": one.code}
         found["message"] = one.message
@@ -40,13 +40,13 @@ class Finding:
 
 @record
 class QueryResult:
-    """What lint found about one query; `error` tells its type errors."""
+    """The lint result of one query; `error` in its JSON joins the type errors."""
 
     diagnosis: Diagnosis
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """`{name, kind, status, warnings, diagnostics, error?, operation?}`."""
+        """Return `{name, kind, status, warnings, diagnostics, error?, operation?}`."""
         one = self.diagnosis
         found: dict[str, object] = {"name": one.query.name.text, "kind": one.kind}
         found["status"] = "error" if one.errors else "ok"
@@ -61,7 +61,7 @@ class QueryResult:
 
 @record
 class LintReport:
-    """The whole report; `to_json` is what commands print."""
+    """The complete report; commands print its `to_json()`."""
 
     schema_source: str
     query_path: str
@@ -71,22 +71,22 @@ class LintReport:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Every error, warning and hint with its place, in source order."""
+        """Every error, warning and note, in source order."""
         found = [one.diagnostic for one in self.findings]
         for result in self.results:
             found += result.diagnosis.errors
-        return tuple(sorted(found, key=lambda one: (one.start, one.end)))
+        return tuple(sorted(found, key=lambda diagnostic: (diagnostic.start, diagnostic.end)))
 
     @property
     def status(self) -> str:
-        """`error` when something is wrong, else `ok`."""
+        """`error` if there is at least one error, otherwise `ok`."""
         return "error" if self._count("error") else "ok"
 
     def _count(self, severity: str) -> int:
         return sum(one.severity == severity for one in self.diagnostics)
 
     def to_json(self) -> dict[str, object]:
-        """The report as one JSON object."""
+        """Return the report as one JSON object."""
         hard_coded = sum(len(one.warnings) for one in self.results)
         return {
             "status": self.status,
@@ -97,14 +97,14 @@ class LintReport:
             "warnings": self._count("warning") + hard_coded,
             "infos": self._count("info"),
             "results": [one.to_json() for one in self.results],
-            "findings": [one.to_json() for one in self.findings],
+            "findings": [finding.to_json() for finding in self.findings],
         }
 
 
 def lint(catalog: Catalog, source: Source, schema_source: str = "<schema>") -> LintReport:
-    """Look at every query of a text. Never raises; what cannot be parsed is a finding `Q000`."""
+    """Lint every query of a text. Never raises; text that cannot be parsed is a `Q000` finding."""
     each, unreadable = diagnose_each(source, catalog)
-    findings = [_unreadable(one) for one in unreadable]
+    findings = [_unreadable(error) for error in unreadable]
     for one in each:
         findings += [Finding(w, query_names=(one.query.name.text,)) for w in one.warnings]
     findings += _never_assigned(catalog, each, source)
@@ -137,7 +137,7 @@ def _sorted(findings: list[Finding]) -> list[Finding]:
 
 
 def _never_assigned(catalog: Catalog, each: tuple[Diagnosis, ...], source: Source) -> list[Finding]:
-    """Nullable properties that updates of their type could clear or fill, and none does."""
+    """Report nullable properties that no update of their type assigns, although updates exist."""
     updates = [
         (one.query.name.text, statement)
         for one in each
@@ -147,7 +147,7 @@ def _never_assigned(catalog: Catalog, each: tuple[Diagnosis, ...], source: Sourc
     ]
     found: list[Finding] = []
     for node in catalog.nodes:
-        here = [(name, one) for name, one in updates if one.type_name.text == node.name]
+        here = [(name, update) for name, update in updates if update.type_name.text == node.name]
         found += _gaps(node, here, source) if here else []
     return found
 

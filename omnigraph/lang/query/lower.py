@@ -1,8 +1,8 @@
-"""From a checked query to the plan that engines run.
+"""Lower a checked query to the plan that engines run.
 
-Owns the order of operators. Per connected part: its seed is scanned, then each traversal follows as
-soon as one end is there, the first in the text that is ready. Then filters, then `not`, `optional`
-and the filters that need an `optional`, in textual order. Never looks at data or costs.
+Owns the order of operators. For each connected component: scan its seed, then expand traversals,
+always the first in the text that has a bound endpoint. Then come filters; then `not`, `optional`
+and the filters that depend on an `optional`, in textual order. Never uses data or costs.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,20 +20,20 @@ from .components import Component, components
 from .free import needed_by, variables_of
 
 _TURNED: dict[plan.Direction, plan.Direction] = {"out": "in", "in": "out", "both": "both"}
-_Names = dict[str, int]  # variables with the order of their introduction
+_Names = dict[str, int]  # variables and the order in which they are introduced
 _Predicates = dict[str, tuple[plan.Predicate, ...]]
 
 
 @record
 class _Context:
-    """The schema and a source of names that no query can spell."""
+    """The schema, and a source of variable names that no query can spell."""
 
     catalog: Catalog
     fresh: Iterator[str]
 
 
 def lower_read(checked: CheckedRead, catalog: Catalog) -> plan.ReadPlan:
-    """The plan of a checked read."""
+    """Return the plan of a checked read."""
     context = _Context(catalog, (f"#{number}" for number in count(1)))
     return plan.ReadPlan(
         operators=tuple(_match(context, checked.match, {})),
@@ -49,10 +49,11 @@ def lower_read(checked: CheckedRead, catalog: Catalog) -> plan.ReadPlan:
 
 
 def _match(context: _Context, match: Match, outside: _Names) -> Iterator[plan.Operator]:
-    """The operators of a list of clauses, for rows that hold the variables of `outside`."""
+    """Yield the operators of a list of clauses, for rows that hold `outer_variables`."""
     there = dict(outside)
     rest: list[Clause] = [one for one in match.clauses if not isinstance(one, Bind | Walk)]
-    # Types first: an id may occur in several types, and traversals trust the type of their source.
+    # Type tests come first: an id may occur in several types, and traversals rely on the type of
+    # their source.
     kinds, rest = _split(rest, lambda keep: isinstance(keep.predicate, plan.OfType))
     yield from (plan.Filter(one.predicate) for one in kinds)
     for component in components(match, outside):
@@ -66,7 +67,7 @@ def _match(context: _Context, match: Match, outside: _Names) -> Iterator[plan.Op
 def _split(
     clauses: list[Clause], chosen: Callable[[Keep], bool]
 ) -> tuple[list[Keep], list[Clause]]:
-    """The conditions that are chosen, and all other clauses."""
+    """Return the filters that are selected, and all other clauses."""
     first: list[Keep] = []
     rest: list[Clause] = []
     for clause in clauses:
@@ -104,10 +105,10 @@ def _add(there: _Names, names: Iterable[str | None]) -> None:
 def _component(
     context: _Context, component: Component, match: Match, there: _Names
 ) -> Iterator[plan.Operator]:
-    """Scan the seed, then walk; `there` grows by what is introduced."""
+    """Scan the seed, then expand; adds the introduced variables to `bound_variables`."""
     predicates = _gathered(component.binds)
     for name in [one for one in predicates if one in there]:
-        yield from (plan.Filter(one) for one in predicates[name])
+        yield from (plan.Filter(predicate) for predicate in predicates[name])
     walks = list(component.walks)
     if not component.anchored:
         scan, walks = _seed(context, component, match, predicates)
@@ -128,7 +129,7 @@ def _component(
 
 
 def _waiting(walks: list[Walk]) -> dict[str, list[int]]:
-    """The numbers of the traversals that can start or end at a variable."""
+    """Return, for each variable, the indexes of the traversals that start or end there."""
     found: dict[str, list[int]] = {}
     for at, walk in enumerate(walks):
         for name in (walk.source, walk.target):
@@ -142,7 +143,7 @@ def _awake(waiting: dict[str, list[int]], names: Iterable[str]) -> list[int]:
 
 
 def _gathered(binds: Iterable[Bind]) -> _Predicates:
-    """All predicates of a variable: binding it again only adds to them."""
+    """Return all predicates of each variable: binding it again only adds predicates."""
     found: _Predicates = {}
     for bind in binds:
         found[bind.variable] = found.get(bind.variable, ()) + bind.predicates
@@ -152,7 +153,7 @@ def _gathered(binds: Iterable[Bind]) -> _Predicates:
 def _seed(
     context: _Context, component: Component, match: Match, predicates: _Predicates
 ) -> tuple[plan.NodeScan, list[Walk]]:
-    """The scan of the first binding; without one, of the first end that the text names."""
+    """Return the scan of the first binding; without bindings, of the first named endpoint."""
     walks = list(component.walks)
     if component.binds:
         name = component.binds[0].variable

@@ -1,7 +1,7 @@
-"""The tree of a `.gq` file as it was written.
+"""The syntax tree of a `.gq` file, as written.
 
-Owns the nodes the parser makes and the formatter prints. Nothing is typed or resolved here.
-Spans do not take part in equality, so that two texts with the same meaning give equal trees.
+Owns the nodes that the parser builds and the formatter prints. Nothing is typed or resolved here.
+Spans are excluded from equality, so that texts with the same meaning have equal trees.
 """
 
 from dataclasses import field
@@ -19,7 +19,7 @@ AggregateFunction = OneOf["count", "sum", "avg", "min", "max", "collect"]
 
 @record
 class Name:
-    """An identifier, edge word or type name at a place."""
+    """An identifier, edge word or type name, with its position."""
 
     text: str
     span: Span = field(default=NOWHERE, compare=False)
@@ -188,7 +188,7 @@ class Binding:
 
 @record
 class Hops:
-    """`{1,3}`; `high` is None in `{2,}`, which the checker refuses."""
+    """`{1,3}`; `high` is None in `{2,}`, which the checker rejects."""
 
     low: int
     high: int | None
@@ -210,7 +210,7 @@ class Traversal:
 
 @record
 class WordPair:
-    """`$a contains $b`: a filter when `$a` is a parameter, else a traversal of that edge word."""
+    """`$a contains $b`: a filter if `$a` is a parameter, otherwise a traversal of that edge."""
 
     left: Variable
     word: Name
@@ -220,7 +220,7 @@ class WordPair:
 
 @record
 class Filter:
-    """A condition standing as a clause."""
+    """A condition used as a clause."""
 
     condition: Condition
     span: Span = field(default=NOWHERE, compare=False)

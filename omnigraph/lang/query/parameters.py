@@ -1,7 +1,7 @@
 """Values for the parameters of a compiled query, before it runs.
 
-Owns what callers may leave out and give. Every problem is named in one error; nothing runs before
-all parameters have values of their types.
+Owns which parameters callers may omit and which values they may pass. One error reports every
+problem; nothing runs until all parameters have values of their types.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,10 +24,10 @@ def bind_parameters(
     mode: Mode = "standard",
     now: object = None,
 ) -> dict[str, Any]:
-    """The stored value of every parameter by name, or one `ParameterError` with all problems.
+    """Return the stored value of each parameter; raise one `ParameterError` with all problems.
 
-    `now` is the time of the request (a datetime, a text, or milliseconds), kept under the reserved
-    name `__now` for `now()`.
+    `request_time` is the time of the request (a datetime, a text, or milliseconds). It is stored
+    under the reserved name `__now`, for `now()`.
 
     >>> age = CheckedParameter("age", PropertyType(ScalarType.I32))
     >>> bind_parameters([age], {"age": "7"})
@@ -72,7 +72,7 @@ def _unknown(name: str, declared: Mapping[str, CheckedParameter]) -> ParameterEr
 
 
 def _together(problems: list[ParameterError]) -> ParameterError:
-    """One error for all problems: the first gives the facts, `details["problems"]` has them all."""
+    """Join problems in one error: the first gives the facts, `details["problems"]` lists all."""
     first = problems[0]
     messages = [one.message for one in problems]
     if len(problems) == 1:

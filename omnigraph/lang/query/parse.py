@@ -1,7 +1,7 @@
-"""From the text of a `.gq` file to its tree.
+"""Parse the text of a `.gq` file into its tree.
 
-Owns how a query begins, the words that people read in syntax errors, and the two ways to ask:
-`parse_queries` for whole files that must be right, `read_queries` for whatever can be read.
+Owns how a query begins, the words used in syntax errors, and the two entry points: `parse_queries`
+for files that must be valid, `read_queries` for whatever can be parsed.
 """
 
 from omnigraph.diagnostics import Diagnostic, Source
@@ -17,7 +17,7 @@ _OPENING = scan.Opening(frozenset({"query"}), ("word", "open"))
 
 
 def parse_queries(text: str, name: str = "<query>") -> QueryFile:
-    """Every query of a text; a `ParseError` with all findings when one cannot be read.
+    """Return every query of a text; raise `ParseError` with all diagnostics if one is invalid.
 
     >>> parse_queries("query q() { match { $p: Person } return { $p.name } }").queries[0].name.text
     'q'
@@ -30,7 +30,7 @@ def parse_queries(text: str, name: str = "<query>") -> QueryFile:
 
 
 def read_queries(source: Source) -> tuple[QueryFile, tuple[Diagnostic, ...]]:
-    """The queries that can be read, and what is wrong with the others. Never raises.
+    """Return the queries that can be parsed, and diagnostics of the others. Never raises.
 
     >>> file, found = read_queries(Source("q.gq", "query a() { query b() { delete P where x = 1 }"))
     >>> [query.name.text for query in file.queries], [one.line for one in found]

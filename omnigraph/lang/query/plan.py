@@ -1,7 +1,7 @@
 """The immutable plan (IR) of one compiled query: what an engine runs, with every name resolved.
 
-Owns the operator and expression nodes. It carries no text, no spans and no data; two queries
-with the same meaning lower to equal plans. How neighbours are found is never said here.
+Owns the operator and expression nodes. It carries no text, no spans and no data; two queries with
+the same meaning lower to equal plans. It never says how an engine finds neighbours.
 """
 
 from typing import Literal as OneOf
@@ -15,7 +15,7 @@ TextOperator = OneOf["string_contains", "starts_with", "list_contains"]
 AggregateFunction = OneOf["count", "sum", "avg", "min", "max", "collect"]
 SystemField = OneOf["id", "from", "to"]
 
-NOW = "__now"  # the reserved parameter that carries the one time of a request
+NOW = "__now"  # the reserved parameter that carries the time of the request
 
 
 # Values -------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ class SystemValue:
 
 @record
 class Entity:
-    """A whole bound node: an object with its id when projected, its id when counted."""
+    """A bound node: projected as an object with its id, counted by its id."""
 
     variable: str
     type_name: str
@@ -65,7 +65,7 @@ class Entity:
 
 @record
 class Score:
-    """The number that a ranking gives to a row: bm25, distance of nearest, or rrf."""
+    """The number that a ranking assigns to a row: bm25, distance of nearest, or rrf."""
 
     ranking: "Ranking"
 
@@ -82,7 +82,7 @@ class Aggregate:
 Value = Constant | Parameter | PropertyValue | SystemValue | Entity | Score | Aggregate
 
 
-# Predicates: three-valued; a row survives only when TRUE ---------------------------------------
+# Predicates: three-valued; a row passes only if TRUE -------------------------------------------
 
 
 @record
@@ -113,7 +113,7 @@ class InList:
 
 @record
 class IsNull:
-    """Never unknown."""
+    """A null test; its result is never unknown."""
 
     operand: Value
     negated: bool = False
@@ -121,7 +121,7 @@ class IsNull:
 
 @record
 class OfType:
-    """The node of a variable scanned as an interface is of this node type."""
+    """The node of a variable scanned as an interface has this node type."""
 
     variable: str
     type_name: str
@@ -174,7 +174,7 @@ class Bm25:
 
 @record
 class Nearest:
-    """Ascending distance; rows without a vector are left out. `model` is that of `@embed`."""
+    """Ascending distance; rows without a vector are dropped. `model` comes from `@embed`."""
 
     field: PropertyValue
     query: Value
@@ -193,7 +193,7 @@ class Fuse:
 Ranking = Bm25 | Nearest | Fuse
 
 
-# Operators: each extends or thins the bag of rows of the ones before -----------------------------
+# Operators: each extends or filters the bag of rows of its predecessors --------------------------
 
 
 @record
@@ -211,7 +211,7 @@ class NodeScan:
 
 @record
 class Step:
-    """One edge type of an expansion and the way it is walked."""
+    """One edge type of an expansion and the direction in which it is traversed."""
 
     edge_type: str
     direction: Direction
@@ -219,9 +219,9 @@ class Step:
 
 @record
 class Expand:
-    """Walk from a bound variable to new nodes: a set per input row, a bag with `edge_variable`.
+    """Traverse from a bound variable to new nodes: a set per input row, a bag with `edge_variable`.
 
-    `target` None means the anonymous variable; `target_filters` test emitted nodes only.
+    `target` is None for the anonymous variable; `target_filters` test only the emitted nodes.
     """
 
     source: str
@@ -261,7 +261,7 @@ class AntiJoin:
 class LeftJoin:
     """Extend rows by the inner operators; rows without a result keep nulls for `introduced`.
 
-    From a variable that is null, `Expand` reaches nothing and `Close` keeps nothing.
+    From a null variable, `Expand` reaches no node and `CloseCycle` keeps no row.
     """
 
     outer: tuple[str, ...]
@@ -301,7 +301,7 @@ class ReadPlan:
     """match, then projection or grouping, ordering or ranking, offset and limit.
 
     `variables` lists every named variable (nodes and edges) in order of first appearance: it
-    settles ties and the default order.
+    decides ties and the default order.
     """
 
     operators: tuple[Operator, ...]
@@ -317,7 +317,7 @@ class ReadPlan:
 
 @record
 class Assign:
-    """A property (or `from`, `to`) takes a constant or parameter."""
+    """Assigns a constant or parameter to a property (or to `from`, `to`)."""
 
     name: str
     value: Value
@@ -334,7 +334,7 @@ class InsertRow:
 
 @record
 class UpdateRows:
-    """Give constants to properties of all matching nodes."""
+    """Assign constants to properties of all matching nodes."""
 
     type_name: str
     assignments: tuple[Assign, ...]
@@ -343,7 +343,7 @@ class UpdateRows:
 
 @record
 class DeleteRows:
-    """Delete matching entities; nodes take their edges (`cascades`) with them."""
+    """Delete matching entities; deleting nodes also deletes their edges (types in `cascades`)."""
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -353,7 +353,7 @@ class DeleteRows:
 
 WriteStatement = InsertRow | UpdateRows | DeleteRows
 
-ROW = "_"  # the variable that stands for the row under test in the `where` of a mutation
+ROW = "_"  # the variable of the tested row in the `where` of a mutation
 
 
 @record

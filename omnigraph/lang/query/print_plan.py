@@ -1,6 +1,6 @@
-"""A plan as text, one operator per line, for people and for tests.
+"""A plan as text, one operator per line, for people and tests.
 
-The text is not parsed again and carries no promise but that equal plans print alike.
+The text is never parsed. Its only guarantee is that equal plans print alike.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from . import plan
 
 
 def explain_plan(what: plan.Plan) -> str:
-    """The plan as indented lines.
+    """Return the plan as indented lines.
 
     >>> print(explain_plan(plan.ReadPlan((plan.NodeScan("p", "Person"),), (), ("p",))))
     scan $p: Person
@@ -36,7 +36,7 @@ def _read(read: plan.ReadPlan) -> Iterator[str]:
     if read.ranking is not None:
         yield f"rank {value_text(read.ranking)}"
     if read.order:
-        yield f"order {', '.join(_key(one) for one in read.order)}"
+        yield f"order {', '.join(_key(key) for key in read.order)}"
     if read.limit is not None:
         yield f"limit {value_text(read.limit)}"
     if read.offset is not None:
@@ -62,7 +62,7 @@ def _operators(operators: Iterable[plan.Operator], indent: str) -> Iterator[str]
 
 
 def operator_text(operator: plan.Operator) -> str:
-    """One operator, without those inside it."""
+    """Return the text of one operator, without its inner operators."""
     match operator:
         case plan.NodeScan():
             among = f" ({' | '.join(operator.implementers)})" if operator.implementers else ""
@@ -125,7 +125,7 @@ def _assigned(assignments: tuple[plan.Assign, ...]) -> str:
 
 
 def value_text(value: plan.Value | plan.Ranking) -> str:  # noqa: PLR0911 - one return per kind
-    """A value or ranking as it could be written in a query."""
+    """Return a value or ranking as it could be written in a query."""
     match value:
         case plan.Constant():
             return _constant(value.value, value.type)
@@ -172,7 +172,7 @@ def _constant(value: object, kind: PropertyType) -> str:
 
 
 def predicate_text(predicate: plan.Predicate) -> str:  # noqa: PLR0911 - one return per kind
-    """A predicate as it could be written in a query."""
+    """Return a predicate as it could be written in a query."""
     match predicate:
         case plan.Compare():
             sides = value_text(predicate.left), value_text(predicate.right)

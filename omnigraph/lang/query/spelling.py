@@ -1,7 +1,7 @@
-"""How nodes of a query are written on one line.
+"""The spelling of syntax nodes on one line.
 
-Owns the canonical spelling: spaces, commas, and parentheses only where the tree needs them.
-What it writes reads back as an equal tree. Where lines break is the formatter's business.
+Owns the canonical spelling: spaces, commas, and parentheses only where the tree needs them. The
+spelled text must parse to an equal tree. Line breaks are decided by the formatter.
 """
 
 from collections.abc import Iterable
@@ -53,7 +53,7 @@ _PAIRING = ("contains", "starts_with")
 
 
 def quoted(text: str) -> str:
-    r"""A string literal that says `text`.
+    r"""Return a string literal whose content is `text`.
 
     >>> print(quoted('a "b"'))
     "a \"b\""
@@ -62,7 +62,7 @@ def quoted(text: str) -> str:
 
 
 class Speller:
-    """Writes nodes; strings keep the spelling they have in `text`, from which the nodes came.
+    """Spells nodes; strings keep the spelling they have in the text that the nodes came from.
 
     >>> Speller().expression(Field("p", "name"))
     '$p.name'
@@ -74,7 +74,7 @@ class Speller:
     # Expressions ----------------------------------------------------------------------------
 
     def expression(self, node: Expression) -> str:
-        """A value, call or name."""
+        """Spell a value, call or name."""
         match node:
             case Variable(name):
                 text = f"${name}"
@@ -108,7 +108,7 @@ class Speller:
     # Conditions -----------------------------------------------------------------------------
 
     def condition(self, node: Condition) -> str:
-        """A condition; nested ones get parentheses where their meaning needs them."""
+        """Spell a condition, with parentheses around nested ones where the meaning needs them."""
         match node:
             case Comparison(left, operator, right):
                 text = f"{self.expression(left)} {operator} {self.expression(right)}"
@@ -127,7 +127,7 @@ class Speller:
         return text
 
     def operands(self, node: And | Or) -> list[str]:
-        """The operands of a combination, with the parentheses they need."""
+        """Return the operands of a combination, with the parentheses they need."""
         loose = Or if isinstance(node, And) else ()
         spelled = ((item, self.condition(item)) for item in node.items)
         return [f"({text})" if isinstance(item, loose) else text for item, text in spelled]
@@ -135,7 +135,7 @@ class Speller:
     # Clauses --------------------------------------------------------------------------------
 
     def clause(self, node: Clause) -> str:
-        """A clause on one line."""
+        """Spell a clause on one line."""
         match node:
             case Binding():
                 return self.binding(node)
@@ -150,7 +150,7 @@ class Speller:
                 return f"{opening(node)} {{ {inner} }}"
 
     def filter(self, node: Condition) -> str:
-        """A condition as a clause; a test of two variables would else read as a traversal."""
+        """Spell a condition as a clause; a test of two variables would parse as a traversal."""
         text = self.condition(node)
         match node:
             case Comparison(Variable(), operator, Variable()) if operator in _PAIRING:
@@ -187,7 +187,7 @@ class Speller:
         return self.expression(node.expression) + direction
 
     def statement(self, node: Statement) -> str:
-        """A mutation on one line."""
+        """Spell a mutation on one line."""
         if isinstance(node, Delete):
             return f"delete {node.type_name.text} where {self.condition(node.where)}"
         inner = ", ".join(self.predicate(one) for one in node.assignments)
@@ -195,7 +195,7 @@ class Speller:
         return f"{opening(node)} {{ {inner} }}{where}"
 
     def query(self, node: Query) -> str:
-        """A whole query on one line."""
+        """Spell a query on one line."""
         given = ", ".join(self.parameter(one) for one in node.parameters)
         notes = (("description", node.description), ("instruction", node.instruction))
         said = "".join(f" @{word}({quoted(text)})" for word, text in notes if text is not None)
@@ -207,23 +207,23 @@ class Speller:
         return " ".join(self.statement(one) for one in node.statements)
 
     def _read(self, node: ReadBody) -> str:
-        clauses = " ".join(self.clause(one) for one in node.clauses)
-        columns = ", ".join(self.projection(one) for one in node.projections)
+        clauses = " ".join(self.clause(clause) for clause in node.clauses)
+        columns = ", ".join(self.projection(column) for column in node.projections)
         parts = [f"match {{ {clauses} }} return {'distinct ' * node.distinct}{{ {columns} }}"]
         if node.orderings:
-            parts.append(f"order {{ {', '.join(self.ordering(one) for one in node.orderings)} }}")
+            parts.append(f"order {{ {', '.join(self.ordering(key) for key in node.orderings)} }}")
         parts += [] if node.limit is None else [f"limit {self.expression(node.limit)}"]
         parts += [] if node.offset is None else [f"offset {self.expression(node.offset)}"]
         return " ".join(parts)
 
 
 def glue(node: And | Or) -> str:
-    """The word between the operands of a combination."""
+    """Return the word between the operands of a combination."""
     return "and" if isinstance(node, And) else "or"
 
 
 def opening(node: Negation | OptionalMatch | Insert | Update) -> str:
-    """The words before the brace of a block or statement."""
+    """Return the words before the brace of a block or statement."""
     match node:
         case Negation():
             return "not"

@@ -1,7 +1,7 @@
 """The schema language, `.pg`: text in, catalog or typed errors out.
 
-The functions here are all that other packages need; each loads its part of the language when it
-is first called. The data they give is in `model` (the tree) and `catalog` (the checked form).
+Other packages need only the functions defined here; each one imports its part of the language on
+first call. The data they return is defined in `model` (syntax tree) and `catalog` (checked form).
 """
 
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def parse_schema(text: str, name: str = "<schema>") -> "SchemaFile":
-    """The tree of a schema text; raises `ParseError` with every syntax error.
+    """Return the syntax tree of a schema text; raise `ParseError` with every syntax error.
 
     >>> [d.name.text for d in parse_schema("node Lamp {} edge Lights: Lamp -> Room").declarations]
     ['Lamp', 'Lights']
@@ -46,9 +46,9 @@ def parse_schema(text: str, name: str = "<schema>") -> "SchemaFile":
 def compile_schema(
     text: str, name: str = "<schema>", *, existing: "Container[str]" = ()
 ) -> "Catalog":
-    """The checked form of a schema text; raises one language error with everything that is wrong.
+    """Return the catalog of a schema text; raise one language error that lists every mistake.
 
-    `existing` are names that the graph has already: they may be longer than new ones.
+    `existing_names` are names that the graph already has: only those may exceed the length limit.
 
     >>> compile_schema("node Lamp { watts: I32  name: String @key }").nodes[0].key
     ('name',)
@@ -65,10 +65,10 @@ def compile_schema(
 def diagnose_schema(
     text: str, name: str = "<schema>", *, existing: "Container[str]" = ()
 ) -> "tuple[Catalog | None, tuple[Diagnostic, ...]]":
-    """The checked form, or None and every error. Never raises for bad text.
+    """Return the catalog, or None if there are errors, and every error. Never raises for bad text.
 
     >>> diagnose_schema("edge Lights: Lamp -> Room")[1][0].message
-    'edge `Lights` leads from `Lamp`, which is not a declared node type'
+    'edge `Lights` starts at `Lamp`, which is not a declared node type'
     """
     from omnigraph.diagnostics import Source
 
@@ -84,9 +84,9 @@ def diagnose_schema(
 def lint_schema(
     text: str, name: str = "<schema>", *, severities: "Mapping[str, Level] | None" = None
 ) -> "tuple[Diagnostic, ...]":
-    """Every error in the order of the checks, then every warning that no `@allow` silences.
+    """Return every error in the order of the checks, then every warning not silenced by `@allow`.
 
-    `severities` sets the loudness of a code for this call, or switches it off.
+    `severities` overrides the severity of a code for this call; `off` disables the code.
 
     >>> [d.code for d in lint_schema("node Big_Lamp {}")]
     ['OG-NM-101']
@@ -99,7 +99,7 @@ def lint_schema(
 def examine_schema(
     text: str, name: str = "<schema>", *, severities: "Mapping[str, Level] | None" = None
 ) -> "tuple[Catalog | None, tuple[Diagnostic, ...]]":
-    """The checked form, or None for a text with errors, and all that `lint_schema` finds.
+    """Return the catalog, or None if there are errors, and the diagnostics of `lint_schema`.
 
     >>> catalog, found = examine_schema("node Big_Lamp {}")
     >>> catalog.nodes[0].name, found[0].severity
@@ -120,7 +120,7 @@ def examine_schema(
 
 
 def format_schema(text: str, name: str = "<schema>") -> str:
-    """The text in its canonical layout, comments kept; raises `ParseError` when it has none.
+    """Return the text in canonical layout with its comments; raise `ParseError` for invalid text.
 
     >>> print(format_schema("node Lamp{watts:I32?name:String@key}"), end="")
     node Lamp {

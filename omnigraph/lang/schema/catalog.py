@@ -1,7 +1,7 @@
-"""A checked schema: what every later layer asks about types, properties and rules.
+"""A checked schema: types, properties and rules for all later layers.
 
 Owns the resolved form of a `.pg` file: interfaces expanded into their nodes, constraints typed,
-everything in name order. It is only ever made by `check`, so whoever holds one may trust it.
+everything in name order. Only `check` builds a catalog from text, so its content can be trusted.
 """
 
 from dataclasses import field
@@ -33,7 +33,7 @@ class Unique:
 
 @record
 class Index:
-    """`@index`: the wish for an index; `options` holds kind, metric, language in name order."""
+    """`@index`: a requested index; `options` holds kind, metric, language in name order."""
 
     columns: tuple[str, ...]
     options: tuple[tuple[str, str], ...] = ()
@@ -41,7 +41,7 @@ class Index:
 
 @record
 class Range:
-    """`@range`: inclusive bounds, exact integers for integer bounds; None is open."""
+    """`@range`: inclusive bounds, exact for integers; a bound of None is open."""
 
     column: str
     low: int | float | None
@@ -61,7 +61,7 @@ Constraint = Key | Unique | Index | Range | Check
 
 @record
 class Note:
-    """An opaque annotation kept verbatim: name, stored text of its argument, keyword arguments."""
+    """An annotation stored verbatim: name, text of its argument, keyword arguments."""
 
     name: str
     value: str | None = None
@@ -70,7 +70,7 @@ class Note:
 
 @record
 class Allow:
-    """`@allow`: a finding that is not to be reported here, and why."""
+    """`@allow`: a finding that is not reported here, and the reason."""
 
     code: str
     reason: str
@@ -78,7 +78,7 @@ class Allow:
 
 @record
 class Embed:
-    """`@embed`: the text property a vector was computed from, and by which model."""
+    """`@embed`: the text property that a vector is computed from, and the model."""
 
     source: str
     model: str | None = None
@@ -88,8 +88,8 @@ class Embed:
 class Property:
     """One property of an interface, node or edge, after interface expansion.
 
-    `satisfies` names the (interface, property) pairs it fulfils; `marks` are the constraint words
-    written on the property itself; `default` is the literal of `@default`, already checked.
+    `satisfies` lists the (interface, property) pairs that it fulfils; `inline_constraints` names
+    the constraints written on the property itself; `default` is the checked literal of `@default`.
     """
 
     name: str
@@ -118,7 +118,7 @@ class Interface:
     rename_from: str | None = field(default=None, init=False, compare=False)
 
     def property(self, name: str) -> Property | None:
-        """The property of that name, or None."""
+        """Return the property with this name, or None."""
         return next((p for p in self.properties if p.name == name), None)
 
 
@@ -143,12 +143,12 @@ class Node:
         return {p.name: p for p in self.properties}
 
     def property(self, name: str) -> Property | None:
-        """The property of that name, or None."""
+        """Return the property with this name, or None."""
         return self.by_name.get(name)
 
     @cached_property
     def key(self) -> tuple[str, ...] | None:
-        """The key columns in name order, or None for a type without `@key`."""
+        """Return the key columns in name order, or None for a type without `@key`."""
         return next((c.columns for c in self.constraints if isinstance(c, Key)), None)
 
 
@@ -176,13 +176,13 @@ class Edge:
         return {p.name: p for p in self.properties}
 
     def property(self, name: str) -> Property | None:
-        """The property of that name, or None."""
+        """Return the property with this name, or None."""
         return self.by_name.get(name)
 
 
 @record(slots=False)
 class Catalog:
-    """A whole checked schema. Each tuple is in name order."""
+    """An entire checked schema. Each tuple is in name order."""
 
     interfaces: tuple[Interface, ...] = ()
     nodes: tuple[Node, ...] = ()
@@ -199,18 +199,18 @@ class Catalog:
         return {e.name.lower(): e for e in self.edges} | exact
 
     def node(self, name: str) -> Node | None:
-        """The node type of that exact name."""
+        """Return the node type with this exact name, or None."""
         return self._nodes.get(name)
 
     def interface(self, name: str) -> Interface | None:
-        """The interface of that exact name."""
+        """Return the interface with this exact name, or None."""
         return next((i for i in self.interfaces if i.name == name), None)
 
     def edge(self, name: str) -> Edge | None:
-        """The edge type of that exact name (mutations, export)."""
+        """Return the edge type with this exact name (mutations, export), or None."""
         found = self._edges.get(name)
         return found if found is not None and found.name == name else None
 
     def edge_by_word(self, word: str) -> Edge | None:
-        """The edge type a query word means: exact first, then ignoring case."""
+        """Return the edge type that a query names: an exact match first, then ignoring case."""
         return self._edges.get(word) or self._edges.get(word.lower())

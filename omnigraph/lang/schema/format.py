@@ -1,7 +1,7 @@
 """The canonical layout of a schema file.
 
 Owns how a tree is printed: one member per line, four spaces, no wrapping. Comments, the order of
-declarations and what strings and numbers look like stay as they are; the meaning never changes.
+declarations and the spelling of strings and numbers are preserved; the meaning never changes.
 """
 
 from bisect import bisect_left
@@ -27,7 +27,7 @@ from .model import (
 
 
 def format_text(text: str, tree: SchemaFile) -> str:
-    """The text of `tree` in canonical layout; `text` is where it came from."""
+    """Return `tree` in canonical layout; `schema_text` is the text it was parsed from."""
     printer = _Printer(text)
     before: Declaration | None = None
     for declaration in tree.declarations:
@@ -37,13 +37,13 @@ def format_text(text: str, tree: SchemaFile) -> str:
 
 
 def _blank(before: Declaration | None, after: Declaration, printer: "_Printer") -> Blank:
-    """Declarations with a body stand apart; one-line edges may stand together."""
+    """Separate declarations that have a body; one-line edges may be adjacent."""
     one_liners = not printer.has_body(after) and not (before and printer.has_body(before))
     return "keep" if one_liners else "always"
 
 
 class _BodyLayout(Layout):
-    """Lines with bodies: comments before a closing brace belong inside."""
+    """A layout with bodies: comments before a closing brace belong inside the body."""
 
     def close(self, depth: int, brace: Span, *, empty: bool) -> None:
         """Print the closing brace of a body."""
@@ -63,7 +63,7 @@ class _Printer:
         self._comments = [comment.start for comment in scan.comments(text)]
 
     def has_body(self, declaration: Declaration) -> bool:
-        """Whether there is anything between the braces, if only a comment."""
+        """Return whether the braces contain anything, even if only a comment."""
         body = declaration.body
         if body is None:
             return False
@@ -112,7 +112,7 @@ class _Printer:
         return " ".join([f"{member.name.text}:", self._type(member), *notes])
 
     def _type(self, member: Property) -> str:
-        """The type; the values of an enum stay in the order they were written in."""
+        """Return the type; the values of an enum keep the order in which they are written."""
         if not member.type.is_enum:
             return member.type.display()
         at = member.type_span

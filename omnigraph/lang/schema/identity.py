@@ -1,8 +1,8 @@
-"""Gives every type and property of a schema the number by which it is known for ever.
+"""Assigns every type and property of a schema its permanent id.
 
-Owns matching (exact name first, then `@rename_from`) and the order in which new numbers are given
-out. Numbers are never reused, so a thing dropped and declared again is a new thing. Pure: the
-domain of a graph comes from outside.
+Owns matching (exact name first, then `@rename_from`) and the order in which new ids are assigned.
+Ids are never reused: a type that is dropped and declared again is a new type. Pure: the identity
+domain of a graph is an argument.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ class Resolved:
 
 @dataclass(slots=True)
 class _Match:
-    """What is being found out: numbers that stay, and what is wrong with the hints."""
+    """The state of a match: ids that are kept, and diagnostics about rename hints."""
 
     source: Source
     types: dict[Owner, int] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class _Match:
 
 
 def new_identity(catalog: Catalog, domain: str) -> SchemaIR:
-    """The identity of a schema that starts a graph; rename hints mean nothing then.
+    """Return the identity of a schema that creates a graph; rename hints have no effect.
 
     >>> from .catalog import Node
     >>> ir = new_identity(Catalog(nodes=(Node("B", ()), Node("A", ()))), "0" * 26)
@@ -72,7 +72,7 @@ def new_identity(catalog: Catalog, domain: str) -> SchemaIR:
 
 
 def inert_hints(catalog: Catalog, name: str = "schema.pg") -> tuple[Diagnostic, ...]:
-    """A warning for each rename hint of a schema that starts a graph."""
+    """Return a warning for each rename hint of a schema that creates a graph."""
     match = _Match(Source(name, catalog.source))
     for at, entity in _entities(catalog):
         if at.rename_from is not None:
@@ -82,28 +82,28 @@ def inert_hints(catalog: Catalog, name: str = "schema.pg") -> tuple[Diagnostic, 
 
 
 def resolve_identity(accepted: SchemaIR, desired: Catalog, name: str = "schema.pg") -> Resolved:
-    """The identity of a schema that follows an accepted one.
+    """Return the identity of a schema that replaces an accepted one.
 
-    Exact names keep their numbers, then rename hints are followed, the rest is new. Every hint that
-    cannot be followed is reported in one `IdentityError`.
+    Types and properties with an accepted name keep their ids, then rename hints are followed; all
+    others are new. Raise one `IdentityError` with every hint that cannot be followed.
     """
     match = _Match(Source(name, desired.source))
     _match_types(accepted, desired, match)
-    by_number = {one.type_id: one for one in accepted.types}
+    by_number = {accepted_type.type_id: accepted_type for accepted_type in accepted.types}
     for one in types_of(desired):
         number = match.types.get((one.kind, one.name))
         if number is not None:
             _match_properties(accepted, by_number[number], one, match)
-        elif one.rename_from is None:  # else the hint on the type is wrong, and reported
+        elif one.rename_from is None:  # otherwise the hint on the type is wrong and was reported
             _report_hints_of_new(one, match)
-    if any(one.severity == "error" for one in match.found):
+    if any(diagnostic.severity == "error" for diagnostic in match.found):
         raise language_error(match.found, match.source)
     ir = _numbered(desired, accepted.domain, accepted.next_identity_id, match)
     return Resolved(ir, tuple(match.found))
 
 
 def _entities(catalog: Catalog) -> Iterator[tuple[AnyType | Property, str]]:
-    """Everything that can carry a rename hint of its own, with its name for messages."""
+    """Yield everything that can have its own rename hint, with its label for messages."""
     for one in types_of(catalog):
         yield one, _name(one)
         for prop in one.properties:
@@ -116,7 +116,7 @@ def _name(one: AnyType) -> str:
 
 
 def _match_types(accepted: SchemaIR, desired: Catalog, match: _Match) -> None:
-    known = {(one.kind, one.name): one for one in accepted.types}
+    known = {(identity.kind, identity.name): identity for identity in accepted.types}
     claimed: dict[int, str] = {}
     renamed = []
     for one in types_of(desired):
@@ -150,9 +150,8 @@ def _warn_ignored(match: _Match, at: AnyType | Property, entity: str) -> None:
 
 
 def _report_claim(match: _Match, at: AnyType | Property, old: str, holder: str) -> None:
-    match.error(
-        at, f"{old} is already taken over by {holder}", "only one declaration may follow it"
-    )
+    message = f"{old} is already claimed by {holder}"
+    match.error(at, message, "only one declaration may continue it")
 
 
 def _report_unknown_type(match: _Match, one: AnyType, known: dict[Owner, TypeIdentity]) -> None:
@@ -161,7 +160,7 @@ def _report_unknown_type(match: _Match, one: AnyType, known: dict[Owner, TypeIde
         reason = (
             f"@rename_from on {_name(one)}: no accepted {one.kind} is named '{one.rename_from}'"
         )
-        match.error(one, reason, "drop the hint to declare a new type")
+        match.error(one, reason, "remove the hint to declare a new type")
     else:
         reason = f"@rename_from on {_name(one)}: '{one.rename_from}' is an accepted {other}"
         match.error(
@@ -200,7 +199,7 @@ def _follow_hint(
         claimed[hint] = prop.name
         match.properties[(one.kind, one.name), prop.name] = known[hint]
     elif not prop.declared_directly:
-        return  # the hint was written for the interface; this type may never have had the property
+        return  # the hint is for the interface; this type may never have had the property
     elif hint in known:
         holder = f"{_name(one)}.{claimed[hint]}"
         _report_claim(match, prop, f"{_name(one)}.{hint}", holder)
@@ -214,10 +213,10 @@ def _report_unknown_property(
     hint = str(prop.rename_from)
     elsewhere = [t for t in accepted.types if hint in dict(t.properties)]
     reason = f"@rename_from on {_name(one)}.{prop.name}: {_name(one)} has no property '{hint}'"
-    advice = "drop the hint to declare a new property"
+    advice = "remove the hint to declare a new property"
     if elsewhere:
         owner = f"{elsewhere[0].kind}:{elsewhere[0].name}"
-        advice = f"'{hint}' belongs to {owner}; a rename moves no property between types"
+        advice = f"'{hint}' belongs to {owner}; a rename cannot move a property between types"
     match.error(prop, reason, advice)
 
 
@@ -226,11 +225,11 @@ def _report_hints_of_new(one: AnyType, match: _Match) -> None:
         if prop.rename_from is not None and prop.declared_directly:
             reason = f'@rename_from("{prop.rename_from}") on {_name(one)}.{prop.name}'
             message = f"{reason}: {_name(one)} is new and has no accepted properties"
-            match.error(prop, message, "drop the hint, or say what the type was renamed from")
+            match.error(prop, message, "remove the hint, or name the old type with @rename_from")
 
 
 def _numbered(catalog: Catalog, domain: str, start: int, match: _Match) -> SchemaIR:
-    """Gives out new numbers: types, then properties by owner, then tables."""
+    """Assign new ids: types first, then properties by owner, then tables."""
     ordered = canonical(catalog)
     owners: list[Owner] = [(one.kind, one.name) for one in types_of(ordered)]
     fields = {(one.kind, one.name): [p.name for p in one.properties] for one in types_of(ordered)}

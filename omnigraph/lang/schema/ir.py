@@ -1,7 +1,7 @@
-"""A schema with identity: the shape, and the number by which each part is known for ever.
+"""A schema with identity: its shape, and the permanent ids of its types and properties.
 
-Owns the record that a graph keeps of its accepted schema, its JSON form and its hash. Numbers are
-given out by `identity`, records are read back by `ir_reading`; nothing here decides either.
+Owns the record that a graph stores of its accepted schema, its JSON form and its hash. `identity`
+assigns the ids and `ir_reading` reads records back; nothing here decides either.
 """
 
 from functools import cached_property
@@ -36,9 +36,9 @@ AnyType = Interface | Node | Edge
 
 @record
 class TypeIdentity:
-    """The numbers of one type: its own, that of its table, and those of its properties by name.
+    """The ids of one type: its own, that of its table, and those of its properties by name.
 
-    An interface has no table, hence no incarnation.
+    An interface has no table and therefore no incarnation id.
     """
 
     kind: TypeKind
@@ -52,7 +52,7 @@ class TypeIdentity:
 class SchemaIR:
     """An accepted schema: its canonical catalog and the identity of all its parts.
 
-    `domain` is the ULID minted once per graph; numbers below `next_identity_id` are used up.
+    `identity_domain` is the ULID generated once per graph; ids below `next_identity_id` are used.
     """
 
     domain: str
@@ -69,19 +69,19 @@ class SchemaIR:
         return {(one.kind, one.name): dict(one.properties) for one in self.types}
 
     def identity(self, kind: TypeKind, name: str) -> TypeIdentity:
-        """The numbers of the type of that kind and name."""
+        """Return the ids of the type with this kind and name."""
         return self._types[kind, name]
 
     def type_id(self, kind: TypeKind, name: str) -> int:
-        """The stable number of a type."""
+        """Return the stable id of a type."""
         return self._types[kind, name].type_id
 
     def property_id(self, kind: TypeKind, type_name: str, name: str) -> int:
-        """The stable number of a property."""
+        """Return the stable id of a property."""
         return self._properties[kind, type_name][name]
 
     def to_json(self) -> Json:
-        """The record as plain JSON values, in canonical order."""
+        """Return the record as plain JSON values in canonical order."""
         return {
             "ir_version": IR_VERSION,
             "schema_identity_domain": self.domain,
@@ -93,19 +93,19 @@ class SchemaIR:
 
     @classmethod
     def from_json(cls, record: Any) -> "SchemaIR":
-        """The schema of a record; raises `IdentityError` for one that is not sound."""
+        """Return the schema of a record; raise `IdentityError` for an unsound record."""
         from .ir_reading import read_ir
 
         return read_ir(record)
 
 
 def ir_hash(ir: SchemaIR) -> str:
-    """The hash of a schema with its identity."""
+    """Return the hash of a schema including its identity."""
     return json_hash(ir.to_json())
 
 
 def key_order(ir: SchemaIR, node: str) -> tuple[str, ...]:
-    """The key columns of a node type in the order of their numbers, which no rename changes.
+    """Return the key columns of a node type ordered by property id, which no rename changes.
 
     Empty for a type without `@key`.
     """
@@ -115,7 +115,7 @@ def key_order(ir: SchemaIR, node: str) -> tuple[str, ...]:
 
 
 def types_of(catalog: Catalog) -> tuple[AnyType, ...]:
-    """Every type of a catalog: interfaces, nodes, edges, each in name order."""
+    """Return every type of a catalog: interfaces, nodes, edges, each in name order."""
     return (*catalog.interfaces, *catalog.nodes, *catalog.edges)
 
 
@@ -185,7 +185,7 @@ def _field(ir: SchemaIR, owner: AnyType, name: str) -> Json:
     if owner.property(name) is None and name in SYSTEM_FIELDS[owner.kind]:
         return {"kind": "system", "name": name}
     if owner.property(name) is None and owner.kind == "interface":
-        return {"kind": "deferred", "name": name}  # each implementing node has its own
+        return {"kind": "deferred", "name": name}  # each implementing node has its own property
     number = ir.property_id(owner.kind, owner.name, name)
     return {"kind": "property", "property_id": number, "name": name}
 

@@ -1,8 +1,8 @@
-"""Reads the record of an accepted schema back, trusting nothing in it.
+"""Reads the stored record of an accepted schema, trusting nothing in it.
 
-A record that is damaged, edited by hand or out of canonical order is an `IdentityError` that names
-the place. References are read by name; the last step writes the schema again and compares, so that
-every number in every reference is checked too. What makes a schema sound is in `ir_soundness`.
+A record that is damaged, edited by hand or out of canonical order raises an `IdentityError` that
+names the position. References are read by name; the last step serialises the schema again and
+compares, so that every id in every reference is checked too. Soundness rules are in `ir_soundness`.
 """
 
 from typing import Any, NoReturn
@@ -34,7 +34,7 @@ from .shape import canonical, compact, default_literal
 
 @record
 class _At:
-    """A value of the record and the path that leads to it."""
+    """A value of the record and its JSON path."""
 
     value: Any
     path: str = ""
@@ -83,11 +83,11 @@ class _At:
 
 
 def read_ir(record: Any) -> SchemaIR:
-    """The schema of a record; `IdentityError` names the first place where it is not sound."""
+    """Return the schema of a record; raise `IdentityError` at its first unsound position."""
     top = _At(record)
     version = top.member("ir_version")
     if version.number() != IR_VERSION:
-        version.fail(f"version {version.value} is not {IR_VERSION}")
+        version.fail(f"unsupported version {version.value}; expected {IR_VERSION}")
     catalog = _catalog(top)
     ir = SchemaIR(
         top.member("schema_identity_domain").text(),
@@ -103,21 +103,21 @@ def read_ir(record: Any) -> SchemaIR:
 
 
 def _same(given: Any, expected: Any, at: _At) -> None:
-    """Fails at the first place where the record is not what its own content leads to."""
+    """Fail at the first position where the record differs from its own re-serialised content."""
     if type(given) is not type(expected):
-        at.fail(f"{compact(given)} should be {compact(expected)}")
+        at.fail(f"got {compact(given)}, expected {compact(expected)}")
     if isinstance(given, dict):
         if list(given) != list(expected):
-            at.fail(f"members {', '.join(given)} should be {', '.join(expected)}")
+            at.fail(f"got members {', '.join(given)}, expected {', '.join(expected)}")
         for name in given:
             _same(given[name], expected[name], at.member(name))
     elif isinstance(given, list):
         if len(given) != len(expected):
-            at.fail(f"{len(given)} entries, should be {len(expected)}")
+            at.fail(f"got {len(given)} entries, expected {len(expected)}")
         for one, other in zip(at.items(), expected, strict=True):
             _same(one.value, other, one)
     elif given != expected:
-        at.fail(f"{compact(given)} should be {compact(expected)}")
+        at.fail(f"got {compact(given)}, expected {compact(expected)}")
 
 
 def _types(top: _At, kind: TypeKind) -> list[_At]:
@@ -217,7 +217,8 @@ def _property_type(at: _At) -> PropertyType:
     scalar, values = at.member("scalar"), at.member("enum_values")
     is_vector = isinstance(scalar.value, dict)
     name = "Vector" if is_vector else scalar.text()
-    if name not in {one.value for one in ScalarType} or (name == "Vector") != is_vector:
+    known_scalars = {scalar_type.value for scalar_type in ScalarType}
+    if name not in known_scalars or (name == "Vector") != is_vector:
         scalar.fail(f"unknown type {compact(scalar.value)}")
     return PropertyType(
         ScalarType(name),

@@ -1,6 +1,6 @@
-"""What makes an accepted schema sound: numbers used once, references that arrive, interfaces kept.
+"""Soundness of an accepted schema: unique ids, resolvable references, satisfied interfaces.
 
-Owns the rules that hold for every `SchemaIR` whatever it was read from. Never repairs anything.
+Owns the rules that hold for every `SchemaIR`, whatever it was read from. Never repairs anything.
 """
 
 import re
@@ -15,7 +15,7 @@ _LIMIT = 2**64
 
 
 def unsound(ir: SchemaIR) -> str | None:
-    """The first reason why a schema with identity cannot be trusted, or None."""
+    """Return the first reason why a schema with identity cannot be trusted, or None."""
     for rule in (_bad_domain, _bad_names, _bad_numbers, _bad_references, _bad_provenance):
         reason = next(iter(rule(ir)), None)
         if reason is not None:
@@ -50,7 +50,7 @@ def _bad_numbers(ir: SchemaIR) -> Iterator[str]:
         if not 0 < number < ir.next_identity_id:
             yield f"{entity}: id {number} is not between 1 and next_identity_id"
         if number in owners:
-            yield f"{entity}: id {number} belongs to {owners[number]} already"
+            yield f"{entity}: id {number} already belongs to {owners[number]}"
         owners[number] = entity
 
 
@@ -84,7 +84,7 @@ def _bad_fields(owner: AnyType) -> Iterator[str]:
     system = set(SYSTEM_FIELDS[owner.kind])
     sources = [one.embed.source for one in owner.properties if one.embed is not None]
     if owner.kind == "interface":
-        sources = []  # the text may be a property of the implementing node
+        sources = []  # the source may be a property of the implementing node
     for name in (*(n for n in named if n not in system), *sources):
         if name not in known:
             yield f"{owner.kind}:{owner.name}: property '{name}' does not exist"
@@ -105,7 +105,7 @@ def _bad_provenance(ir: SchemaIR) -> Iterator[str]:
 def _bad_origin(catalog: Catalog, node: Node, found: Property) -> Iterator[str]:
     entity = f"node:{node.name}.{found.name}"
     if not found.declared_directly and not found.satisfies:
-        yield f"{entity} is not declared and comes from no interface"
+        yield f"{entity} is neither declared nor inherited from an interface"
     for interface, name in found.satisfies:
         origin = catalog.interface(interface)
         wanted = origin.property(name) if origin and interface in node.implements else None
@@ -119,4 +119,4 @@ def _unkept_interfaces(catalog: Catalog, node: Node) -> Iterator[str]:
             found = node.property(wanted.name)
             origin = (interface.name, wanted.name)
             if found is None or found.type != wanted.type or origin not in found.satisfies:
-                yield f"node:{node.name} does not keep interface:{interface.name}.{wanted.name}"
+                yield f"node:{node.name} does not satisfy interface:{interface.name}.{wanted.name}"

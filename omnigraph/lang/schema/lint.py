@@ -1,7 +1,7 @@
-"""What is allowed in a schema and probably not meant.
+"""Warnings for schemas that are valid but probably not intended.
 
-Owns the rules of style and of things that do nothing. A rule is a generator over one declaration;
-`RULES` is the whole of lint. Never refuses a schema: that is the business of `check`.
+Owns the rules for style and for declarations without effect. A rule is a generator over one
+declaration; `RULES` lists all of them. Never rejects a schema: `check` does that.
 """
 
 import re
@@ -32,8 +32,8 @@ Level = Severity | Literal["off"]
 _BARE = {
     "range": "write `@range(price, 0..)` as a member of a node",
     "check": 'write `@check(code, "^[A-Z]+$")` as a member of a node',
-    "card": "write `@card(0..1)` directly behind the target type of an edge",
-    "default": "write `@default(value)` behind a property",
+    "card": "write `@card(0..1)` directly after the target type of an edge",
+    "default": "write `@default(value)` after a property",
 }
 _PASCAL = re.compile(r"[A-Z][A-Za-z0-9]*")
 _SNAKE = re.compile(r"[a-z_][a-z0-9_]*")
@@ -41,10 +41,10 @@ _SNAKE = re.compile(r"[a-z_][a-z0-9_]*")
 
 @record
 class Whole:
-    """The whole schema, for rules that look beyond one declaration.
+    """Facts about the entire schema, for rules that need more than one declaration.
 
-    `names` are the names of each kind of declaration, `indexed` the columns that stand in an
-    `@index(…)` of a node, by the interfaces of that node.
+    `names_by_declaration` holds the names of each kind of declaration, `indexed_by_interface` the
+    columns in an `@index(…)` of the nodes that implement each interface.
     """
 
     names: dict[type[Declaration], set[str]]
@@ -53,7 +53,7 @@ class Whole:
 
 @record
 class Remark:
-    """Something a rule noticed; `at` is the property it is about, if it is about one."""
+    """A problem that a rule reports; `owner_property` is the property it concerns, if any."""
 
     code: str
     span: Span
@@ -66,7 +66,7 @@ Rule = Callable[[Declaration, Whole], Iterator[Remark]]
 
 
 def lint(parsed: ParsedSchema, severities: Mapping[str, Level]) -> tuple[Diagnostic, ...]:
-    """The remarks on every readable declaration that no `@allow` silences, by place."""
+    """Return the findings of every parsed declaration not silenced by `@allow`, by position."""
     _check_codes(severities)
     whole = _look_around(parsed.declarations)
     levels: dict[str, Level] = {code: entry.severity for code, entry in CODES.items()}
@@ -85,7 +85,7 @@ def _check_codes(severities: Mapping[str, Level]) -> None:
     for code in severities:
         if code not in CODES:
             hint = did_you_mean(code, CODES)
-            raise UsageError(reason=f"there is no finding with the code `{code}`", hint=hint)
+            raise UsageError(reason=f"unknown finding code `{code}`", hint=hint)
 
 
 def _diagnostic(source: Source, one: Remark, level: Severity) -> Diagnostic:
@@ -106,7 +106,7 @@ def _allowed(declaration: Declaration, at: Property | None) -> set[str]:
 
 
 def type_names(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
-    """Type names are in PascalCase: queries lower their first letter only."""
+    """Type names are in PascalCase: queries lower-case only the first letter."""
     name = declaration.name
     if not _PASCAL.fullmatch(name.text):
         better = "".join(part[:1].upper() + part[1:] for part in name.text.split("_"))
@@ -124,20 +124,20 @@ def property_names(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
 
 
 def annotations(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
-    """An annotation that nobody reads, or a constraint word that constrains nothing."""
+    """Report unknown annotations and constraint annotations that have no effect here."""
     for note, at in _annotations(declaration):
         name = note.name.text
         if name in _BARE and not (name == "default" and note.arguments):
-            message = f"`@{name}` does nothing here"
+            message = f"`@{name}` has no effect here"
             yield Remark("OG-NM-104", note.span, message, _BARE[name], at)
         elif name not in KNOWN and name not in _BARE:
             close = did_you_mean(f"@{name}", (f"@{known}" for known in (*KNOWN, *_BARE)))
-            message = f"unknown annotation `@{name}`: it is kept, but does nothing"
+            message = f"unknown annotation `@{name}`: it is stored, but has no effect"
             yield Remark("OG-NM-103", note.span, message, close, at)
 
 
 def rename_hints(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
-    """A rename hint whose old name is still in use renames nothing."""
+    """Report a rename hint whose old name is still in use: it renames nothing."""
     same = whole.names[type(declaration)]
     siblings = {p.name.text for p in _properties(declaration)}
     for note, at in _annotations(declaration):
@@ -145,21 +145,21 @@ def rename_hints(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
             old = note.arguments[0].text
             if old in (same if at is None else siblings):
                 message = f"`@rename_from`: `{old}` is still declared, so nothing is renamed"
-                hint = "take the hint away once every graph has the new name"
+                hint = "remove the hint once every graph has the new name"
                 yield Remark("OG-NM-105", note.span, message, hint, at)
 
 
 def allowed_codes(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
-    """`@allow` of a code that does not exist allows nothing."""
+    """Report `@allow` with a code that does not exist."""
     for note, at in _annotations(declaration):
         code = note.arguments[0] if note.name.text == "allow" and note.arguments else None
         if code is not None and code.text not in CODES:
-            message = f"`@allow`: there is no finding with the code `{code.text}`"
+            message = f"`@allow`: unknown finding code `{code.text}`"
             yield Remark("OG-NM-106", code.span, message, did_you_mean(code.text, CODES), at)
 
 
 def vectors(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
-    """A vector that nothing computes and nothing searches is probably unfinished."""
+    """Report a vector that is neither computed nor indexed: it is probably unfinished."""
     indexed = _indexed(declaration)
     if isinstance(declaration, InterfaceDeclaration):
         indexed = whole.indexed[declaration.name.text]
@@ -167,17 +167,17 @@ def vectors(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
         marks = {note.name.text for note in one.annotations}
         if one.type.is_vector and not marks & {"index", "embed"} and one.name.text not in indexed:
             message = f"the vector `{one.name.text}` has neither `@index` nor `@embed`"
-            hint = "searching it reads every vector; add `@index`"
+            hint = "without an index, a search reads every vector; add `@index`"
             yield Remark("OG-VE-201", one.name.span, message, hint, one)
 
 
 def self_loops(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
-    """An edge type whose ends are of one type allows a node to point at itself."""
+    """Report an edge type whose endpoints have the same type: a node may point at itself."""
     if not isinstance(declaration, EdgeDeclaration) or declaration.cardinality is not None:
         return
     if declaration.source.text == declaration.target.text:
-        message = f"edge `{declaration.name.text}` may lead from a node to itself"
-        hint = "`@card(0..n)` bounds the edges of a node"
+        message = f"edge `{declaration.name.text}` may connect a node to itself"
+        hint = "`@card(0..n)` limits the edges of a node"
         yield Remark("OG-ED-201", declaration.name.span, message, hint)
 
 
@@ -215,7 +215,7 @@ def _look_around(declarations: tuple[Declaration, ...]) -> Whole:
 
 
 def _indexed(declaration: Declaration) -> set[str]:
-    """The columns that stand in an `@index(…)`."""
+    """Return the columns of the `@index(…)` constraints in the body."""
     if isinstance(declaration, InterfaceDeclaration):
         return set()
     return {

@@ -1,6 +1,6 @@
-r"""Literals of a schema file: what a quoted string says, and what a number is.
+r"""Literals of a schema file: decoding of quoted strings and reading of numbers.
 
-Owns the five escapes (`\"`, `\\`, `\n`, `\r`, `\t`) and exact reading of numbers. Knows no types.
+Owns the five escapes (`\"`, `\\`, `\n`, `\r`, `\t`) and exact number parsing. Knows no types.
 """
 
 import math
@@ -10,11 +10,11 @@ from .model import Literal
 
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_LONGEST_INTEGER = 40  # digits; more than any integer type holds, less than Python refuses to read
+_LONGEST_INTEGER = 40  # exceeds every integer type, but stays below Python's limit for int()
 
 
 def decode(quoted: str) -> str:
-    r"""What a quoted string says; an unknown escape is kept as it is.
+    r"""Return the content of a quoted string; an unknown escape is kept unchanged.
 
     >>> decode(r'"a\tb"')
     'a\tb'
@@ -24,7 +24,7 @@ def decode(quoted: str) -> str:
 
 
 def unknown_escapes(quoted: str) -> list[tuple[int, str]]:
-    r"""The escapes that mean nothing, with their offsets in the quoted text.
+    r"""Return the escapes without a meaning, with their offsets in the quoted text.
 
     >>> unknown_escapes(r'"a\qb"')
     [(2, '\\q')]
@@ -33,7 +33,7 @@ def unknown_escapes(quoted: str) -> list[tuple[int, str]]:
 
 
 def offset_in(quoted: str, index: int) -> int:
-    r"""Where the character `index` of the decoded string stands in the quoted text.
+    r"""Return the offset in the quoted text of a character of the decoded string.
 
     >>> offset_in(r'"\\d{2"', 2)
     4
@@ -45,7 +45,7 @@ def offset_in(quoted: str, index: int) -> int:
 
 
 def integer(literal: Literal) -> int | None:
-    """The integer a literal spells, or None; absurdly long ones are None too.
+    """Return the integer value of a literal, or None if it is no integer or far too long.
 
     >>> integer(Literal("int", "-7"))
     -7
@@ -56,7 +56,7 @@ def integer(literal: Literal) -> int | None:
 
 
 def number(literal: Literal) -> int | float | None:
-    """The number a literal spells, exact for integers; None when it is none or is not finite.
+    """Return the number of a literal, exact for integers; None if it is no finite number.
 
     >>> number(Literal("float", "1e3"))
     1000.0

@@ -1,8 +1,8 @@
-"""The tree of a `.pg` file as it was written.
+"""The syntax tree of a `.pg` file.
 
-Owns the nodes the parser makes and the formatter prints. Nothing is resolved or checked here:
-interfaces are not expanded and names may point nowhere (see `catalog` for the checked form).
-Spans do not take part in equality, so that two texts with the same meaning give equal trees.
+Owns the nodes that the parser builds and the formatter prints. Nothing is resolved or checked:
+interfaces are not expanded and names may be undefined (see `catalog` for the checked form).
+Equality ignores spans, so that two texts with the same meaning have equal trees.
 A `body` is the span from `{` to `}`.
 """
 
@@ -19,7 +19,7 @@ LiteralKind = OneOf["string", "int", "float", "bool", "word", "code"]
 
 @record
 class Name:
-    """An identifier or type name at a place."""
+    """An identifier or type name with its position."""
 
     text: str
     span: Span = field(default=NOWHERE, compare=False)
@@ -27,7 +27,7 @@ class Name:
 
 @record
 class Literal:
-    """A literal argument. `text` is the decoded string, or the number as it was written."""
+    """A literal argument. `text` is the decoded string, or the number as written."""
 
     kind: LiteralKind
     text: str
@@ -56,7 +56,7 @@ class Annotation:
 class Property:
     """`title: String? @index`.
 
-    `refused` says that the type was an error, already reported: `type` is then only a stand-in.
+    `type_rejected` marks a type with an already reported error: `type` is then a placeholder.
     """
 
     name: Name

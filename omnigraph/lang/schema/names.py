@@ -1,6 +1,6 @@
-"""Names: which are taken, which look like which.
+"""Reserved names, and suggestions for misspelled names.
 
-Owns the names that no property may have, and the guess at what a misspelt name meant.
+Owns the names that no property may have, and the guess at what a misspelled name meant.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _MOST = 50
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that looks most like `name`, if one does.
+    """Return the known name most similar to `name`, or None if none is similar.
 
     >>> nearest("tilte", ["title", "year"])
     'title'
@@ -30,14 +30,14 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
         return folded[name.lower()]
     from difflib import get_close_matches  # only mistakes need it
 
-    # Comparing is slow, and a schema may have thousands of names and as many mistakes.
+    # Comparing is slow, and a schema may contain thousands of names and as many mistakes.
     alike = [c for c in candidates if c[:1] == name[:1] or c[-1:] == name[-1:]][:_MOST]
     found = get_close_matches(name, alike, n=1, cutoff=0.6)
     return found[0] if found else None
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str | None = None) -> str | None:
-    """A hint for an unknown name.
+    """Return a hint for an unknown name.
 
     >>> did_you_mean("tilte", ["title", "year"])
     'did you mean `title`?'

@@ -1,7 +1,7 @@
-"""From the text of a schema file to its tree.
+"""Parses the text of a schema file into its syntax tree.
 
-Owns the step from the parser's generic tree to `model`, and every refusal that needs no other
-declaration to be seen: spelling of names, unknown types, stray commas, bad escapes. Such a
+Owns the conversion of the parser's generic tree to `model`, and every rejection that needs only
+one declaration: spelling of names, unknown types, stray commas, bad escapes. A rejected
 declaration is still read to its end, so that all its mistakes are reported together.
 """
 
@@ -41,9 +41,10 @@ _MAX_CARDINALITY = 2**32 - 1
 
 @record
 class ParsedSchema:
-    """The declarations that could be read, what is wrong, and the names of those that could not.
+    """The declarations that could be read, the diagnostics, and the names that could not be read.
 
-    `broken` holds (kind, name) pairs, so that nobody complains that such a type is missing.
+    `unreadable_names` holds (kind, name) pairs, so that later checks do not report such a type as
+    missing.
     """
 
     source: Source
@@ -53,7 +54,7 @@ class ParsedSchema:
 
 
 def parse(source: Source) -> ParsedSchema:
-    """The tree of a schema text, with every syntax error. Never raises for bad text."""
+    """Return the tree of a schema text with every syntax error. Never raises for bad text."""
     builder = _Builder(source)
     build = builder.declaration
     language = Language("schema", _OPENING, build, NAMES, WANTED, GROUPS, advise)
@@ -65,14 +66,14 @@ def parse(source: Source) -> ParsedSchema:
 
 
 def _title(text: str, span: Span) -> tuple[str, str] | None:
-    """The kind and name a declaration opens with, as far as they can be seen."""
+    """Return the kind and name at the start of a declaration, or None if they are unreadable."""
     solid = (x for x in scan.lexemes(text, span.start, span.end) if x.kind != "comment")
     words = [text[x.start : x.end] for x, _ in zip(solid, range(2), strict=False)]
     return (words[0], words[1]) if len(words) == 2 and words[0] in _OPENING.words else None
 
 
 class _Builder:
-    """Makes our nodes from the parser's tree of one declaration after the other."""
+    """Converts the parser's trees to `model` nodes, one declaration after the other."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -80,18 +81,18 @@ class _Builder:
         self._offset = 0
 
     def declaration(self, tree: Any, offset: int) -> Declaration:
-        """The declaration that `tree` shows; it begins at `offset` of the source."""
+        """Convert the tree of a declaration that starts at `offset` in the source."""
         self._offset = offset
         make: Any = getattr(self, f"_{tree.data}")
         made: Declaration = make(tree)
         return made
 
     def report(self, span: Span, message: str, hint: str | None = None) -> None:
-        """Keep a problem and go on."""
+        """Record a problem and continue."""
         self.problems.append(Diagnostic.at(self.source, span, message, hint=hint))
 
     def span(self, piece: Any) -> Span:
-        """Where a token or a tree stands in the source."""
+        """Return the position of a token or a tree in the source."""
         at = piece if hasattr(piece, "start_pos") else piece.meta
         return Span(at.start_pos + self._offset, at.end_pos + self._offset)
 
@@ -103,7 +104,7 @@ class _Builder:
         for member in members:
             if isinstance(member, Constraint):
                 message = f"an interface has properties only, no `@{member.kind}(…)` constraint"
-                hint = f"write `@{member.kind}` behind the property, or constrain the nodes"
+                hint = f"write `@{member.kind}` after the property, or constrain the nodes"
                 self.report(member.span, message, hint)
         properties = tuple(m for m in members if isinstance(m, Property))
         allowed = self._interface_notes(self._annotations(notes))
@@ -113,7 +114,7 @@ class _Builder:
     def _interface_notes(self, notes: tuple[Annotation, ...]) -> tuple[Annotation, ...]:
         for note in notes:
             if note.name.text != "allow":
-                message = f"an interface takes no annotation: `@{note.name.text}`"
+                message = f"an interface cannot have the annotation `@{note.name.text}`"
                 self.report(note.span, message, "annotate its properties or its nodes")
         return tuple(note for note in notes if note.name.text == "allow")
 
@@ -168,12 +169,12 @@ class _Builder:
         for note in notes:
             name = note.name.text
             hint = f"write `@{name}(…)`" if name in get_args(ConstraintKind) else None
-            self.report(note.span, f"`@{name}` does not stand behind a property", hint)
+            self.report(note.span, f"`@{name}` does not follow a property", hint)
 
     def _stray_comma(self, tree: Any) -> None:
         start = self.span(tree).start
-        hint = "leave the comma out; a new line or a space is enough"
-        self.report(Span(start, start + 1), "there is no comma between properties", hint)
+        hint = "remove the comma; a new line or a space is enough"
+        self.report(Span(start, start + 1), "no comma is allowed between properties", hint)
         self._refuse_alone(self._annotations(tree.children))
 
     def _property(self, tree: Any) -> Property:
@@ -191,7 +192,7 @@ class _Builder:
 
     def _constraint(self, tree: Any) -> Constraint:
         word, *pieces = tree.children
-        kind: ConstraintKind = _word(word)  # type: ignore[assignment]  # the lexer knows all five
+        kind: ConstraintKind = _word(word)  # type: ignore[assignment]  # the lexer checks the name
         self._refuse_alone(self._annotations(p for p in pieces if p.data == "annotation"))
         made = [self._argument(piece) for piece in pieces if piece.data != "annotation"]
         leading, late, options = self._split(kind, made)
@@ -216,9 +217,9 @@ class _Builder:
     def _plain(self, name: Name, argument: Literal | Bounds) -> Literal:
         if isinstance(argument, Literal):
             return argument
-        message = f"`@{name.text}` takes no range"
+        message = f"`@{name.text}` does not take a range"
         if name.text == "card":
-            message = "`@card(…)` belongs to an edge, directly behind its target type"
+            message = "`@card(…)` belongs to an edge, directly after its target type"
         self.report(argument.span, message)
         return Literal("string", self.source.text[argument.span.start : argument.span.end])
 
@@ -227,13 +228,13 @@ class _Builder:
     def _split(
         self, name: str, made: list[Literal | Bounds | Option]
     ) -> tuple[list[Literal | Bounds], list[Literal | Bounds], tuple[Option, ...]]:
-        """Arguments before the first option, those wrongly behind it, and the options."""
+        """Split into positional arguments, those misplaced after an option, and options."""
         first = next((i for i, one in enumerate(made) if isinstance(one, Option)), len(made))
         leading = [one for one in made[:first] if not isinstance(one, Option)]
         late = [one for one in made[first:] if not isinstance(one, Option)]
         for one in late:
-            message = f"`@{name}`: an argument without a name stands behind a named one"
-            self.report(one.span, message, "named arguments come last")
+            message = f"`@{name}`: a positional argument follows a named argument"
+            self.report(one.span, message, "put named arguments last")
         options = [one for one in made if isinstance(one, Option)]
         return leading, late, tuple(self._once(name, options))
 
@@ -254,7 +255,8 @@ class _Builder:
         name, value = tree.children
         at = self.span(name)
         if not (name[0].islower() or name[0] == "_") or "-" in name:
-            self.report(at, f"`{name}` cannot name an argument", "start with a lower-case letter")
+            message = f"`{name}` is not a valid argument name"
+            self.report(at, message, "start with a lower-case letter")
         return Option(Name(str(name), at), self._literal(value))
 
     def _bounds(self, tree: Any) -> Bounds:
@@ -275,8 +277,8 @@ class _Builder:
         for at, escape in literals.unknown_escapes(token):
             message = f"unknown escape `{escape}` in a string"
             here = Span(span.start + at, span.start + at + 2)
-            known = r"strings know `\"`, `\\`, `\n`, `\r` and `\t`"
-            self.report(here, message, rf"{known}; a backslash is `\\`, so perhaps `\{escape}`")
+            known = r"known escapes are `\"`, `\\`, `\n`, `\r` and `\t`"
+            self.report(here, message, rf"{known}; for a literal backslash write `\{escape}`")
         return Literal("string", literals.decode(token), span)
 
     # Names
@@ -310,7 +312,7 @@ def _word_kind(word: str) -> LiteralKind:
 
 
 def _word(token: str) -> str:
-    """The word behind the `@`."""
+    """Return the word after the `@`."""
     return token[1:].lstrip()
 
 

@@ -1,4 +1,4 @@
-"""The canonical shape of a schema: what it means, free of order, comments and identity.
+"""The canonical shape of a schema: its meaning without order, comments and identity.
 
 Owns the canonical form of a catalog, its JSON and its hash. Two texts with the same meaning have
 the same shape, byte for byte. Never assigns identity (see `identity`) and never reads text.
@@ -40,7 +40,7 @@ _N = TypeVar("_N", bound=_Named)
 
 
 def shape(catalog: Catalog) -> Json:
-    """The identity-free canonical form of a schema, as plain JSON values.
+    """Return the canonical form of a schema without identity, as plain JSON values.
 
     >>> from omnigraph.values import ScalarType
     >>> node = Node("Lamp", (Property("watts", PropertyType(ScalarType.I32)),))
@@ -56,7 +56,7 @@ def shape(catalog: Catalog) -> Json:
 
 
 def shape_hash(catalog: Catalog) -> str:
-    """The hash by which two schemas of the same meaning are recognised.
+    """Return the hash by which two schemas with the same meaning are recognised.
 
     >>> shape_hash(Catalog())[:15]
     'sha256:0f1d02a6'
@@ -65,7 +65,7 @@ def shape_hash(catalog: Catalog) -> str:
 
 
 def canonical(catalog: Catalog) -> Catalog:
-    """The same schema in canonical order, without places, rename hints and source text."""
+    """Return the same schema in canonical order, without spans, rename hints and source text."""
     return Catalog(
         _by_name(catalog.interfaces, _plain_interface),
         _by_name(catalog.nodes, _plain_node),
@@ -74,17 +74,17 @@ def canonical(catalog: Catalog) -> Catalog:
 
 
 def compact(value: Any) -> str:
-    """JSON text without spaces, in the order of the members: what is hashed and compared."""
+    """Return JSON text without spaces, members in given order: the form to hash and compare."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def json_hash(value: Any) -> str:
-    """`sha256:` and the digest of the compact JSON text."""
+    """Return `sha256:` and the digest of the compact JSON text."""
     return "sha256:" + hashlib.sha256(compact(value).encode()).hexdigest()
 
 
 def type_json(kind: PropertyType) -> Json:
-    """The type record of a property.
+    """Return the JSON form of a property type.
 
     >>> from omnigraph.values import ScalarType
     >>> type_json(PropertyType(ScalarType.VECTOR, vector_dim=8))["scalar"]
@@ -101,13 +101,13 @@ def type_json(kind: PropertyType) -> Json:
 
 
 def note_json(note: Note) -> Json:
-    """One opaque annotation; keyword arguments appear only where there are any."""
+    """Return the JSON form of an annotation; `kwargs` is present only if there are any."""
     kwargs = {"kwargs": dict(note.options)} if note.options else {}
     return {"name": note.name, "value": note.value} | kwargs
 
 
 def notes_json(owner: Property) -> list[Json]:
-    """The annotations of a property, its default among them."""
+    """Return the annotations of a property, including its default."""
     notes = [*owner.notes]
     if owner.default is not None:
         notes.append(Note("default", owner.default.text))
@@ -115,21 +115,21 @@ def notes_json(owner: Property) -> list[Json]:
 
 
 def default_literal(kind: PropertyType, text: str) -> Literal:
-    """The literal of a default; the type of its property says how the text is read."""
+    """Return the literal of a default; the type of its property determines how to read the text."""
     if kind.is_numeric:
         return Literal("int" if kind.is_integer else "float", text)
     return Literal("bool" if kind.scalar.value == "Bool" else "string", text)
 
 
 def bound_json(bound: int | float | None) -> Json | None:
-    """A bound of a range, telling whole numbers from decimal ones."""
+    """Return the JSON form of a range bound, which distinguishes integers from decimals."""
     if bound is None:
         return None
     return {"Integer": bound} if isinstance(bound, int) else {"Float": bound}
 
 
 def constraint_json(constraint: Constraint) -> Json:
-    """A constraint with its kind as the only member.
+    """Return the JSON form of a constraint, with its kind as the only member.
 
     >>> constraint_json(Range("year", 1600, None))
     {'Range': {'property': 'year', 'min': {'Integer': 1600}, 'max': None}}
@@ -151,14 +151,14 @@ def constraint_json(constraint: Constraint) -> Json:
 
 
 def columns_of(constraint: Constraint) -> tuple[str, ...]:
-    """The columns that a constraint speaks of."""
+    """Return the columns that a constraint names."""
     if isinstance(constraint, Range | Check):
         return (constraint.column,)
     return constraint.columns
 
 
 def sort_key(constraint: Constraint) -> tuple[str, str]:
-    """Orders constraints by `kind:columns`, then by everything else they say."""
+    """Return a key that orders constraints by `kind:columns`, then by their other content."""
     kind = type(constraint).__name__.lower()
     return f"{kind}:{','.join(columns_of(constraint))}", compact(constraint_json(constraint))
 

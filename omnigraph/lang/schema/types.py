@@ -1,7 +1,7 @@
-"""From a type as it is written to the type record of a property.
+"""Reads a written type into the `PropertyType` of a property.
 
-Owns the refusals of types: unknown names, impossible lists, bad dimensions, repeated enum values.
-After a refusal it gives a stand-in, so that reading goes on.
+Owns the rejection of types: unknown names, unsupported lists, bad dimensions, repeated enum values.
+Returns a placeholder for a rejected type, so that reading continues.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from .names import nearest
 MAX_DIMENSION = 2**31 - 1
 PLAIN = {s.value: s for s in ScalarType if s is not ScalarType.VECTOR}
 
-# Words of other languages that people write by habit.
+# Type names of other languages that people write by habit.
 _HABITS = {
     "string": "String",
     "str": "String",
@@ -43,7 +43,7 @@ _HABITS = {
 
 
 class TypeReader:
-    """Reads one type; `refused` says whether it had to make one up."""
+    """Reads one type; `rejected` states whether the result is only a placeholder."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class TypeReader:
         self.refused = False
 
     def read(self, tree: Any) -> PropertyType:
-        """The record of a `type` tree."""
+        """Return the property type of a `type` tree."""
         core, nullable = tree.children
         made: PropertyType = getattr(self, f"_{core.data}")(core)
         return made.as_nullable(nullable is not None)
@@ -82,9 +82,9 @@ class TypeReader:
         if kind != "plain":
             what = {"enum": "enums", "vector": "vectors", "list": "lists"}[kind]
             hint = "list elements are plain types, such as `[String]`"
-            return self._refuse(span, f"there are no lists of {what}", hint)
+            return self._refuse(span, f"lists of {what} are not supported", hint)
         if element.scalar is ScalarType.BLOB:
-            return self._refuse(span, "there are no lists of Blob: `[Blob]`")
+            return self._refuse(span, "lists of Blob are not supported: `[Blob]`")
         if element.nullable:
             hint = f"write `[{element.scalar.value}]?` for a list that may be absent"
             return self._refuse(span, "list elements cannot be nullable", hint)
@@ -102,7 +102,8 @@ class TypeReader:
         token = tree.children[0]
         span = self._span(token)
         if not token.isdigit():
-            return self._refuse(span, f"the dimension of a Vector is a whole number, not `{token}`")
+            message = f"the dimension of a Vector must be a whole number, not `{token}`"
+            return self._refuse(span, message)
         size = literals.integer(Literal("int", str(token)))
         if size == 0:
             return self._refuse(span, "the dimension of a Vector must be greater than zero")

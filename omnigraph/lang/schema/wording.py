@@ -1,4 +1,4 @@
-"""The words of syntax errors: what terminals are called, and hints for habits from elsewhere."""
+"""Wording of syntax errors: names of terminals, and hints for habits from other languages."""
 
 import re
 
@@ -43,19 +43,19 @@ NAMES = {
 _GLUED = re.compile(r"(node|edge|interface)([A-Z]\w*)")
 _HABITS = {
     "#": "comments start with `//`",
-    ";": "nothing stands between properties; leave it out",
+    ";": "properties need no separator; remove it",
     "?": "one `?` is enough",
-    "'": "strings stand in double quotes",
+    "'": "strings are written in double quotes",
     "enum": "an enum is written at its property: `status: enum(draft, published)`",
-    "extends": "interfaces do not extend one another; a node lists all it implements",
-    "implements": "`implements` stands behind the annotations of a node",
-    "type": "write `node` for things and `edge` for what connects them",
-    "struct": "write `node` for things and `edge` for what connects them",
+    "extends": "interfaces cannot extend each other; a node lists all that it implements",
+    "implements": "`implements` follows the annotations of a node",
+    "type": "write `node` for entities and `edge` for connections between them",
+    "struct": "write `node` for entities and `edge` for connections between them",
 }
 
 
 def advise(source: Source, span: Span, expected: frozenset[str]) -> str | None:
-    """A hint for what stands at the place of a syntax error.
+    """Return a hint for the text at the position of a syntax error.
 
     >>> advise(Source("a.pg", "nodePerson {}"), Span(0, 10), frozenset({"_NODE"}))
     'write `node Person`'

@@ -1,7 +1,7 @@
-"""Checks one query against a schema.
+"""Check one query against a schema.
 
-Text order decides what a name means; all mistakes of a query are reported in one run. The result
-holds resolved values and is handed to `lower`. Never reads data.
+Names are resolved in textual order, and one run reports all mistakes of a query. The result holds
+resolved values and is the input of `lower`. Never reads data.
 """
 
 from omnigraph.diagnostics import Diagnostic, Source, Span
@@ -25,7 +25,7 @@ __all__ = ["Checked", "CheckedParameter", "check_query"]
 
 @record
 class Checked:
-    """What is known about a query: its body when it is right, and every finding."""
+    """The result of a check: the body if the query is valid, and every diagnostic."""
 
     parameters: tuple[CheckedParameter, ...]
     body: CheckedRead | plan.WritePlan | None
@@ -35,7 +35,7 @@ class Checked:
 
 
 def check_query(query: m.Query, catalog: Catalog, source: Source) -> Checked:
-    """Check a query; never raises. `source` is the text that its spans point into."""
+    """Check a query; never raises. `source` is the text that its spans refer to."""
     report = Report(source)
     parameters = check_parameters(report, query.parameters)
     scope = Scope(catalog, report, {one.name: one.type for one in parameters})

@@ -1,7 +1,7 @@
 """Assignments of insert and update: `age: $a`, `from: "ann"`, `bio: null`.
 
-Owns whether a value may be given to a property. Literals are converted here, parameters when the
-statement runs.
+Owns which values a property accepts. Literals are converted here, parameters when the statement
+runs.
 """
 
 from omnigraph.lang.query import model as m
@@ -20,7 +20,7 @@ _ENDS = ("from", "to")
 def assignments(
     scope: Scope, target: Node | Edge | None, nodes: tuple[m.Assignment, ...]
 ) -> tuple[plan.Assign, ...]:
-    """The assignments that are right; reports the others. Without a target only values are read."""
+    """Return the valid assignments; report the others. Without a target only values are checked."""
     found: list[plan.Assign] = []
     seen: set[str] = set()
     for node in nodes:
@@ -38,7 +38,7 @@ def assignments(
 
 
 def given_value(scope: Scope, node: m.Expression) -> Typed | None:
-    """A literal, a parameter or `now()`; any other variable is reported."""
+    """Resolve a literal, a parameter or `now()`; report any other variable."""
     if not isinstance(node, m.Variable):
         return expressions.resolve(scope, node)
     found = expressions.parameter(scope, node)
@@ -50,7 +50,7 @@ def given_value(scope: Scope, node: m.Expression) -> Typed | None:
 
 
 def assignable(scope: Scope, target: Node | Edge, name: m.Name) -> PropertyType | None:
-    """The type of a property that a statement may assign; reports an unknown one."""
+    """Return the type of a property that a statement may assign; report an unknown property."""
     if isinstance(target, Edge) and name.text in _ENDS:
         return STRING
     declared = target.property(name.text)
@@ -60,7 +60,7 @@ def assignable(scope: Scope, target: Node | Edge, name: m.Name) -> PropertyType 
     hint = did_you_mean(name.text, known)
     message = f"{target.name} has no property `{name.text}`"
     if name.text == "id":
-        message, hint = "`id` cannot be assigned", "the id follows from the key, or is made"
+        message, hint = "`id` cannot be assigned", "the id is derived from the key or generated"
     scope.report.error(name.span, message, "T11", hint=hint)
     return None
 
@@ -77,14 +77,14 @@ def _assign(
         return []
     if value.type is not None and feeds(value.type, kind):
         return [plan.Assign(node.name.text, value.value)]
-    message = f"`{node.name.text}` is {kind.display()} and cannot take {value.shown()}"
+    message = f"`{node.name.text}` is {kind.display()} and cannot be assigned {value.shown()}"
     scope.report.error(value.span, message, "T7", hint=_end_hint(kind))
     return []
 
 
 def _end_hint(kind: PropertyType) -> str | None:
-    """How the end of an edge is written; its type is ours, not one that a schema declares."""
-    return 'an end is the id of its node, a string such as "7"' if kind is STRING else None
+    """Explain the endpoint of an edge; only endpoints have this very type object, `STRING`."""
+    return 'an endpoint is the id of a node, a string such as "7"' if kind is STRING else None
 
 
 def _date_hint(kind: PropertyType, value: Typed) -> str | None:

@@ -25,7 +25,7 @@ from .typed import STRING, Typed, same_kind
 
 
 def binding(scope: Scope, node: m.Binding) -> list[Clause]:
-    """The clauses that a binding stands for."""
+    """Return the checked clauses of a binding."""
     type_name = _known_type(scope, node.type_name)
     clauses: list[Clause] = []
     if may_bind(scope, node.variable):
@@ -33,7 +33,7 @@ def binding(scope: Scope, node: m.Binding) -> list[Clause]:
     predicates = _predicates(scope, node, type_name) if type_name is not None else []
     bound = scope.variables.get(node.variable.name)
     if bound is not None and bound.optional:
-        # A variable that an outer `optional` left null is no node of any type.
+        # A variable that an outer `optional` left null is not a node of any type.
         own_id = plan.SystemValue(bound.name, "id", STRING.as_nullable(True))
         predicates.append(plan.IsNull(own_id, negated=True))
     if bound is not None:
@@ -42,17 +42,17 @@ def binding(scope: Scope, node: m.Binding) -> list[Clause]:
 
 
 def may_bind(scope: Scope, variable: m.Variable) -> bool:
-    """Whether a clause may bind this variable to a node; reports when it may not."""
+    """Whether a clause may bind this variable to a node; report it if not."""
     bound = scope.variables.get(variable.name)
     if variable.name in scope.parameters:
         message = f"`${variable.name}` is a parameter and cannot be bound"
         scope.report.error(variable.span, message)
     elif isinstance(bound, EdgeVariable):
-        message = f"`${variable.name}` is an edge and cannot stand for a node"
+        message = f"`${variable.name}` is an edge and cannot be used as a node"
         scope.report.error(variable.span, message, "T23")
     elif bound is not None and bound.optional and variable.name not in scope.inherited:
-        message = f"`${variable.name}` comes from an `optional` and may be missing"
-        hint = "put this clause into the `optional`, or into one of its own"
+        message = f"`${variable.name}` is bound in an `optional` and may be null"
+        hint = "move this clause into that `optional`, or into another one"
         scope.report.error(variable.span, message, hint=hint)
     else:
         return True
@@ -60,7 +60,7 @@ def may_bind(scope: Scope, variable: m.Variable) -> bool:
 
 
 def take_type(scope: Scope, name: str, type_name: str) -> list[Clause]:
-    """Give a variable a type it is known to fit; narrowing an outer one becomes a test."""
+    """Give a variable a compatible type; narrowing an outer variable adds a type test."""
     bound = scope.variables.get(name)
     if not isinstance(bound, NodeVariable):
         scope.variables[name] = NodeVariable(scope.plan_name(name), type_name)
@@ -144,19 +144,19 @@ def _inline_value(scope: Scope, node: m.Expression) -> Typed | None:
     found = expressions.parameter(scope, node)
     if found is None:
         message = f"`${node.name}` is not a parameter"
-        hint = "values in braces are literals or parameters; compare variables in a clause"
+        hint = "use a literal or a parameter in braces; compare variables in a separate clause"
         scope.report.error(node.span, message, "T14", hint=hint)
     return found
 
 
 def _problem(value: Typed, wanted: PropertyType) -> str | None:
-    """Why a value can never be that of the property."""
+    """Return why a value can never equal that of the property, or None."""
     if wanted.scalar is ScalarType.BLOB:
         return "a Blob cannot be matched"
     if value.is_null:
-        return None if wanted.nullable else "is required and never null"
+        return None if wanted.nullable else "required, so it is never null"
     if wanted.is_vector:
-        return "a Vector cannot be matched; rank by `nearest`"
+        return "a Vector cannot be matched; rank with `nearest`"
     if value.type is None or value.type.is_list or not same_kind(value.type, wanted):
         note = ", which the list must contain" if wanted.is_list else ""
         return f"expected one {wanted.element().display()}{note}, found {value.shown()}"

@@ -1,6 +1,6 @@
-"""A checked `match`: clauses in textual order, every name resolved, nothing yet in running order.
+"""A checked `match`: clauses in textual order, every name resolved, not yet in execution order.
 
-Owns the form between checker and lowering. Variables bear their names of the plan.
+Owns the form between checker and lowering. Variables have their plan names.
 """
 
 from dataclasses import field
@@ -12,7 +12,7 @@ from omnigraph.record import record
 
 @record
 class Bind:
-    """A variable takes the nodes of its type that pass the predicates."""
+    """A variable ranges over the nodes of its type that pass the predicates."""
 
     variable: str
     predicates: tuple[plan.Predicate, ...] = ()
@@ -21,7 +21,7 @@ class Bind:
 
 @record
 class Walk:
-    """A traversal as written; None is the anonymous variable. Steps go from source to target."""
+    """A traversal as written; None is the anonymous variable. Steps lead from source to target."""
 
     source: str | None
     target: str | None
@@ -62,7 +62,7 @@ Clause = Bind | Walk | Keep | Without | Maybe
 class Match:
     """A list of clauses and the variables it introduces, in order of first appearance.
 
-    `node_types` gives the type of each node variable among them.
+    `node_types` maps each node variable among them to its type.
     """
 
     clauses: tuple[Clause, ...]
@@ -72,7 +72,7 @@ class Match:
 
 @record
 class CheckedRead:
-    """A read whose `match` is still to be put in running order."""
+    """A checked read; its `match` is not yet in execution order."""
 
     match: Match
     columns: tuple[plan.Column, ...]

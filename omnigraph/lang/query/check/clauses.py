@@ -1,7 +1,7 @@
-"""The clauses of a `match`, in textual order, with `not` and `optional` inside one another.
+"""The clauses of a `match`, in textual order, with nested `not` and `optional`.
 
-Owns which clause is checked by whom and what nested lists may see. The order in which clauses run
-is decided later, by lowering.
+Owns the dispatch of clauses to their checks and which names nested lists can see. The order in
+which clauses run is decided later, by lowering.
 """
 
 from omnigraph.diagnostics import Span
@@ -17,7 +17,7 @@ from .traversals import traversal
 
 
 def check_match(scope: Scope, clauses: tuple[m.Clause, ...]) -> Match:
-    """The checked form of a list of clauses; `scope` knows its variables afterwards."""
+    """Check a list of clauses; afterwards `scope` holds the variables they introduce."""
     checked: list[Clause] = []
     for clause in clauses:
         checked += _clause(scope, clause)
@@ -47,7 +47,7 @@ def _clause(scope: Scope, clause: m.Clause) -> list[Clause]:
 
 
 def condition(scope: Scope, node: m.Condition) -> plan.Predicate | None:
-    """The predicate of a condition inside `match`."""
+    """Return the predicate of a condition inside `match`."""
     rules = conditions.Rules(
         report=scope.report,
         resolve=lambda expression: expressions.resolve(scope, expression),
@@ -57,7 +57,7 @@ def condition(scope: Scope, node: m.Condition) -> plan.Predicate | None:
 
 
 def _word_pair(scope: Scope, node: m.WordPair) -> list[Clause]:
-    """`$a contains $b`: the left side decides whether this is a filter or an edge."""
+    """`$a contains $b`: the left side decides whether this is a filter or a traversal."""
     if node.left.name not in scope.parameters:
         edge = m.Traversal(node.left, (node.word,), node.right, span=node.span)
         return traversal(scope, edge)
@@ -83,11 +83,11 @@ def _optional(scope: Scope, node: m.OptionalMatch) -> list[Clause]:
 
 
 def _linked(scope: Scope, inner: Scope, clauses: tuple[m.Clause, ...], word: Span) -> Match:
-    """The inner match; it must speak about a variable from outside."""
+    """Check the inner match; it must refer to a variable from outside."""
     before = scope.report.failures
     match = check_match(inner, clauses)
     if not inner.inherited & direct_names(clauses) and scope.report.failures == before:
-        message = "nothing inside refers to a variable that is bound before"
+        message = "no clause inside refers to a variable bound before it"
         scope.report.error(word, message, "T9")
     return match
 

@@ -1,6 +1,7 @@
 """The result columns of a read: values, aggregates and scores.
 
-Owns which expressions may be returned, what an aggregate takes and gives, and the group keys.
+Owns which expressions may be returned, the argument and result types of aggregates, and the group
+keys.
 """
 
 from omnigraph.lang.query import model as m
@@ -16,7 +17,7 @@ _ID = PropertyType(ScalarType.STRING)
 
 
 def check_columns(scope: Scope, projections: tuple[m.Projection, ...]) -> tuple[plan.Column, ...]:
-    """The columns that are right, in order; reports the others."""
+    """Return the valid columns, in order; report the others."""
     aggregated = is_aggregated(projections)
     columns: list[plan.Column] = []
     seen: set[str] = set()
@@ -28,7 +29,7 @@ def check_columns(scope: Scope, projections: tuple[m.Projection, ...]) -> tuple[
         if name in seen:
             span = projection.alias.span if projection.alias is not None else projection.span
             hint = "name one of them with `as`"
-            scope.report.error(span, f"two columns are called `{name}`", hint=hint)
+            scope.report.error(span, f"two columns are named `{name}`", hint=hint)
         seen.add(name)
         if _is_key(scope, value, aggregated):
             columns.append(plan.Column(name, value.value, value.type))
@@ -41,7 +42,7 @@ def is_aggregated(projections: tuple[m.Projection, ...]) -> bool:
 
 
 def column_value(scope: Scope, node: m.Expression) -> Typed | None:
-    """A value that may be returned or sorted by, or None (which is reported)."""
+    """Return a value that may be projected or sorted by, or None after reporting why not."""
     match node:
         case m.Aggregate():
             return aggregate(scope, node)
@@ -50,7 +51,7 @@ def column_value(scope: Scope, node: m.Expression) -> Typed | None:
             kind = F64.as_nullable(True)
             return Typed(plan.Score(found), kind, node.span) if found is not None else None
         case m.Alias():
-            message = f"`{node.name}` is no value: a column name can be used in `order` only"
+            message = f"`{node.name}` is not a value; a column name can only be used in `order`"
             scope.report.error(node.span, message)
             return None
     value = expressions.resolve(scope, node)
@@ -61,7 +62,7 @@ def column_value(scope: Scope, node: m.Expression) -> Typed | None:
 
 
 def aggregate(scope: Scope, node: m.Aggregate) -> Typed | None:
-    """An aggregate with the type of its result, which may always be null."""
+    """Return an aggregate with the type of its result, which is always nullable."""
     argument = _argument(scope, node)
     if argument is None:
         return None
@@ -83,7 +84,7 @@ def _argument(scope: Scope, node: m.Aggregate) -> Typed | None:
 
 
 def _problem(node: m.Aggregate, argument: Typed) -> str | None:
-    """Why the function cannot take the argument."""
+    """Return why the function does not accept the argument, or None."""
     kind, shown = argument.type, argument.shown()
     match node.function:
         case "sum" | "avg":
@@ -91,7 +92,7 @@ def _problem(node: m.Aggregate, argument: Typed) -> str | None:
             return None if fits else f"`{node.function}` needs numbers, not {shown}"
         case "min" | "max":
             fits = kind is not None and is_scalar(kind)
-            return None if fits else f"`{node.function}` needs values in an order, not {shown}"
+            return None if fits else f"`{node.function}` needs comparable values, not {shown}"
         case "collect":
             fits = kind is None or is_scalar(kind)
             return None if fits else f"`collect` needs scalars, not {shown}"
@@ -120,12 +121,12 @@ def _readable(scope: Scope, value: Typed) -> bool:
 
 
 def _is_key(scope: Scope, value: Typed, aggregated: bool) -> bool:
-    """In a grouped query every column is an aggregate, or a property or variable to group by."""
+    """Whether a column is allowed if rows are grouped: an aggregate, or a group key."""
     keys = plan.Aggregate | plan.PropertyValue | plan.SystemValue | plan.Entity
     if not aggregated or isinstance(value.value, keys):
         return True
     if isinstance(value.value, plan.Parameter) and not value.is_now:
         return True
-    message = "beside an aggregate, a column must be a property or a variable"
+    message = "in a query with aggregates, any other column must be a property or a variable"
     scope.report.error(value.span, message, "T9")
     return False

@@ -1,7 +1,7 @@
 """Conditions: comparisons, membership, `is null`, and their combination.
 
-Owns which operands fit one another. How operands are named differs between `match` and the `where`
-of a mutation: the caller hands in `Rules`.
+Owns which operands are compatible. Operands are named differently in `match` and in the `where` of
+a mutation, so the caller passes in `ConditionRules`.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from .typed import STRING, Typed, is_scalar, is_text, null_of, same_kind
 
 @record
 class Rules:
-    """How operands are resolved, how a text condition is, and which code a misfit gets."""
+    """How operands and text searches are resolved, and which code a type mismatch gets."""
 
     report: Report
     resolve: Callable[[m.Expression], Typed | None]
@@ -29,7 +29,7 @@ class Rules:
 def condition(  # noqa: PLR0911 - one return per kind
     rules: Rules, node: m.Condition
 ) -> plan.Predicate | None:
-    """The predicate of a condition, or None when it has none (which is reported)."""
+    """Return the predicate of a condition, or None after reporting why it has none."""
     match node:
         case m.Comparison():
             return _comparison(rules, node)
@@ -72,7 +72,7 @@ def _comparison(rules: Rules, node: m.Comparison) -> plan.Predicate | None:
 def _search_is(
     rules: Rules, node: m.Comparison, call: m.Call, other: m.Expression
 ) -> plan.Predicate | None:
-    """`search(..) = true` is the condition itself; anything else hides what is meant."""
+    """`search(..) = true` is the condition itself; any other comparison is rejected as unclear."""
     found = rules.text_search(call)
     if node.operator == "=" and other == m.Literal("bool", "true"):
         return found
@@ -83,7 +83,7 @@ def _search_is(
 
 
 def compare(rules: Rules, left: Typed, operator: str, right: Typed) -> plan.Compare | None:
-    """A comparison of two scalars of one kind."""
+    """Return the comparison of two scalars of comparable types."""
     if not _is_value(rules, left) or not _is_value(rules, right):
         return None
     if not _one_value(rules, left, right) or not _one_value(rules, right, left):
@@ -134,7 +134,7 @@ def _is_null(rules: Rules, node: m.IsNull) -> plan.Predicate | None:
     if operand is None:
         return None
     if isinstance(operand.value, plan.Entity):
-        # A whole node is null when it comes from an `optional` that found nothing.
+        # A node is null if it comes from an `optional` that matched nothing.
         own_id = plan.SystemValue(operand.value.variable, "id", STRING.as_nullable(True))
         return plan.IsNull(own_id, node.negated)
     vector = operand.type is not None and operand.type.is_vector
@@ -144,14 +144,14 @@ def _is_null(rules: Rules, node: m.IsNull) -> plan.Predicate | None:
 
 
 def _is_value(rules: Rules, side: Typed) -> bool:
-    """Whether an operand has a value that a condition may look at; reports when it has not."""
+    """Whether an operand has a value that a condition may test; report it if not."""
     if side.type is None:
-        hint = "compare their ids, such as `$a.id = $b.id`"
-        rules.report.error(side.span, "a whole node cannot be compared", "T7", hint=hint)
+        hint = "compare ids, as in `$a.id = $b.id`"
+        rules.report.error(side.span, "a node cannot be compared", "T7", hint=hint)
         return False
     if is_scalar(side.type) or side.type.is_list:
         return True
-    message = f"{side.shown()} cannot be tested"
+    message = f"{side.shown()} cannot be used in a condition"
     rules.report.error(side.span, message, rules.misfit(side))
     return False
 

@@ -1,7 +1,7 @@
-"""Resolves expressions to values of the plan, with their types.
+"""Resolve expressions to plan values with their types.
 
 Owns what a variable, a property access, a literal and `now()` mean. Aggregates, rankings and column
-names have a meaning only in some places and are resolved there.
+names are meaningful only in some places and are resolved there.
 """
 
 from typing import cast
@@ -17,12 +17,12 @@ from . import literals
 from .scope import ANONYMOUS, Broken, EdgeVariable, NodeVariable, Scope, edge_types, entity_type
 from .typed import DATETIME, STRING, Typed
 
-_MOST_NAMES = 100  # among more names no guess is made: it would be slow, and wrong
+_MOST_NAMES = 100  # with more names than this, guessing a similar one is slow and mostly wrong
 _EDGE_FIELDS = ("id", "from", "to")
 
 
 def resolve(scope: Scope, expression: m.Expression) -> Typed | None:
-    """The value of an expression, or None when it has none (which is reported)."""
+    """Return the value of an expression, or None after reporting why it has none."""
     match expression:
         case m.Literal() | m.ListLiteral():
             return literals.constant(scope.report, expression)
@@ -33,10 +33,10 @@ def resolve(scope: Scope, expression: m.Expression) -> Typed | None:
         case m.Now():
             return now(expression.span)
         case m.Aggregate():
-            message = f"`{expression.function}` stands only in `return` and `order`"
+            message = f"`{expression.function}` can only be used in `return` and `order`"
             scope.report.error(expression.span, message, "T7")
         case m.Call():
-            message = f"`{expression.function}` cannot be a value here"
+            message = f"`{expression.function}` cannot be used as a value here"
             scope.report.error(expression.span, message, "T7")
         case m.Alias():
             message = f"`{expression.name}` is neither a variable nor a literal"
@@ -45,12 +45,12 @@ def resolve(scope: Scope, expression: m.Expression) -> Typed | None:
 
 
 def now(span: Span) -> Typed:
-    """The time of the request, one value for all of it."""
+    """Return the time of the request, which is the same in the whole request."""
     return Typed(plan.Parameter(plan.NOW, DATETIME), DATETIME, span)
 
 
 def variable(scope: Scope, node: m.Variable) -> Typed | None:
-    """A parameter, or a whole node."""
+    """Return a parameter, or a node."""
     known = parameter(scope, node)
     if known is not None:
         return known
@@ -58,8 +58,8 @@ def variable(scope: Scope, node: m.Variable) -> Typed | None:
     if isinstance(bound, NodeVariable):
         return Typed(plan.Entity(bound.name, bound.type_name), None, node.span)
     if isinstance(bound, EdgeVariable):
-        message = f"edge variable `${node.name}` cannot be used bare"
-        hint = f"name a property, or `${node.name}.id`"
+        message = f"edge variable `${node.name}` cannot be used as a value"
+        hint = f"use a property or `${node.name}.id`"
         scope.report.error(node.span, message, "T23", hint=hint)
     elif bound is None:
         scope.report.error(node.span, _unbound(node.name), hint=_known(scope, node.name))
@@ -68,7 +68,7 @@ def variable(scope: Scope, node: m.Variable) -> Typed | None:
 
 
 def parameter(scope: Scope, node: m.Variable) -> Typed | None:
-    """The parameter of that name, or None without a report."""
+    """Return the parameter of that name, or None without a report."""
     kind = scope.parameters.get(node.name)
     if kind is None:
         return None
@@ -77,7 +77,7 @@ def parameter(scope: Scope, node: m.Variable) -> Typed | None:
 
 
 def field(scope: Scope, node: m.Field) -> Typed | None:
-    """A property, `id`, or an endpoint of an edge."""
+    """Return a property, `id`, or an endpoint of an edge."""
     bound = scope.variables.get(node.variable)
     if isinstance(bound, NodeVariable):
         return _node_field(scope, node, bound)
@@ -89,7 +89,7 @@ def field(scope: Scope, node: m.Field) -> Typed | None:
 
 
 def declared(scope: Scope, node: m.Field) -> Property | None:
-    """The declaration behind a property of a bound node, without a report."""
+    """Return the declaration of a property of a bound node, or None without a report."""
     bound = scope.variables.get(node.variable)
     if not isinstance(bound, NodeVariable):
         return None
@@ -126,7 +126,7 @@ def _edge_field(scope: Scope, node: m.Field, bound: EdgeVariable) -> Typed | Non
     hint = did_you_mean(node.name, names)
     if found:
         message = f"{' and '.join(bound.types)} do not share the property `{node.name}`"
-        hint = "it must have one type in all of them" if len(kinds) > 1 else None
+        hint = "it must have the same type in all of them" if len(kinds) > 1 else None
     scope.report.error(node.span, message, "T6", hint=hint)
     return None
 

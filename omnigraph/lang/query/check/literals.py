@@ -1,6 +1,7 @@
-"""Constants: from their text to a value, and whether the value fits a declared type.
+"""Constants: their values, and whether a value fits a declared type.
 
-Knows no variables. A fit gives the stored form, so that later layers never convert a literal again.
+Knows no variables. Fitting returns the stored form, so that later layers never convert a literal
+again.
 """
 
 import math
@@ -28,11 +29,11 @@ _KINDS = {
     "date": PropertyType(ScalarType.DATE),
     "datetime": DATETIME,
 }
-_LONGEST = 20  # digits; Python refuses to read absurdly long integers
+_LONGEST = 20  # Python refuses to parse extremely long integers
 
 
 def constant(report: Report, literal: m.Literal | m.ListLiteral) -> Typed | None:
-    """The value and type of a literal, or None when it has no value (which is reported)."""
+    """Return the value and type of a literal, or None after reporting that it is invalid."""
     if isinstance(literal, m.ListLiteral):
         return _list(report, literal)
     if literal.kind == "null":
@@ -48,7 +49,7 @@ def constant(report: Report, literal: m.Literal | m.ListLiteral) -> Typed | None
 
 
 def fit(value: plan.Constant, wanted: PropertyType) -> plan.Constant | str:
-    """The literal in the stored form of a declared type, or why it does not fit.
+    """Return the literal in the stored form of a declared type, or why it does not fit.
 
     >>> fit(plan.Constant(5, I64), F64) == plan.Constant(5.0, F64)
     True
@@ -94,10 +95,10 @@ def _scalar(literal: m.Literal) -> object | None:
 
 
 _BAD = {
-    "int": ("{} does not fit 64 bits", None),
+    "int": ("{} does not fit in 64 bits", None),
     "float": ("{} is too large for F64", None),
-    "date": ('"{}" is not a date', "write it like 2024-02-29"),
-    "datetime": ('"{}" is not a time', "write it like 2024-02-29T12:00:00Z"),
+    "date": ('"{}" is not a valid date', "write it like 2024-02-29"),
+    "datetime": ('"{}" is not a valid datetime', "write it like 2024-02-29T12:00:00Z"),
 }
 
 
@@ -122,7 +123,7 @@ def _list(report: Report, literal: m.ListLiteral) -> Typed | None:
 
 
 def _common(report: Report, items: list[Typed]) -> ScalarType | None:
-    """The scalar kind of all items; an empty list counts as one of strings."""
+    """Return the common scalar type of all items; an empty list counts as a list of strings."""
     kinds = {one.type.scalar: one for one in reversed(items) if one.type is not None}
     if not kinds:
         return ScalarType.STRING
@@ -131,12 +132,12 @@ def _common(report: Report, items: list[Typed]) -> ScalarType | None:
     if len(kinds) == 1:
         return next(iter(kinds))
     odd = next(one for one in items if one.type != items[0].type)
-    report.error(odd.span, f"a list of mixed kinds: {odd.shown()} beside {items[0].shown()}")
+    report.error(odd.span, f"a list cannot mix {items[0].shown()} and {odd.shown()}")
     return None
 
 
 def _item(report: Report, item: m.Literal) -> Typed | None:
     if item.kind != "null":
         return constant(report, item)
-    report.error(item.span, "null inside a list", hint="lists hold values")
+    report.error(item.span, "a list cannot contain null", hint="remove the null")
     return None

@@ -1,6 +1,6 @@
-"""Which variables a piece of the tree names, before anything is resolved.
+"""Which variables a part of the syntax tree names, before anything is resolved.
 
-A syntactic question only: whether the names mean something is for the checker.
+Purely syntactic: the checker decides whether the names mean anything.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from .scope import ANONYMOUS
 
 
 def visible_names(clauses: Iterable[m.Clause]) -> frozenset[str]:
-    """The variables that a list of clauses can introduce, also inside its `optional` parts."""
+    """Return the variables that clauses can introduce, also inside their `optional` parts."""
     found: set[str] = set()
     for clause in clauses:
         if isinstance(clause, m.OptionalMatch):
@@ -22,7 +22,7 @@ def visible_names(clauses: Iterable[m.Clause]) -> frozenset[str]:
 
 
 def direct_names(clauses: Iterable[m.Clause]) -> frozenset[str]:
-    """The variables that clauses name directly, not inside a nested `not` or `optional`."""
+    """Return the variables that clauses name directly, not inside a nested `not` or `optional`."""
     found: set[str] = set()
     for clause in clauses:
         if isinstance(clause, m.Filter):

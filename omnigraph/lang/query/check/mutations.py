@@ -1,7 +1,7 @@
 """Mutations: insert, update, delete.
 
 Owns targets, assignments and the `where` of a statement (T10 to T14, T16, T3, T7, D2). Constraints
-over data, such as keys and ranges, are checked when the statement runs.
+on data, such as keys and ranges, are checked when the statement runs.
 """
 
 from omnigraph.lang.query import model as m
@@ -15,7 +15,7 @@ from .scope import Scope
 
 
 def check_write(scope: Scope, name: m.Name, body: m.WriteBody) -> plan.WritePlan | None:
-    """The plan of a mutation, or None when something is wrong with it."""
+    """Return the plan of a mutation, or None after reporting what is wrong."""
     _check_mixture(scope, name, body)
     statements = [_statement(scope, one) for one in body.statements]
     found = tuple(one for one in statements if one is not None)
@@ -23,7 +23,7 @@ def check_write(scope: Scope, name: m.Name, body: m.WriteBody) -> plan.WritePlan
 
 
 def _check_mixture(scope: Scope, name: m.Name, body: m.WriteBody) -> None:
-    """Deletes act on the committed state, the others on what was written before them."""
+    """Deletes act on the committed state, other statements also on earlier ones: never mix them."""
     deletes = [one for one in body.statements if isinstance(one, m.Delete)]
     if deletes and len(deletes) < len(body.statements):
         message = f"query `{name.text}` mixes `delete` with `insert` or `update`"

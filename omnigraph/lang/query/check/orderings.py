@@ -1,7 +1,7 @@
 """Order, limit and offset of a read.
 
-Owns sort keys, the choice of a ranking and what a ranking demands (T17, T18, T21). A ranking stands
-first and alone decides; keys behind it only settle its ties.
+Owns sort keys, the choice of a ranking and what a ranking requires (T17, T18, T21). A ranking is
+the first key and alone decides the order; keys after it only break its ties.
 """
 
 from omnigraph.lang.query import model as m
@@ -19,14 +19,14 @@ _BEST_FIRST = {"bm25": "desc", "rrf": "desc", "nearest": "asc"}
 
 @record
 class Order:
-    """The sort keys, and the ranking when the first key is one."""
+    """The sort keys, and the ranking if the first key is one."""
 
     keys: tuple[plan.SortKey, ...] = ()
     ranking: plan.Ranking | None = None
 
 
 def check_order(scope: Scope, body: m.ReadBody, columns: tuple[plan.Column, ...]) -> Order:
-    """The order of a read; reports keys that cannot be sorted by."""
+    """Return the order of a read; report keys that cannot be sorted by."""
     rankings = [_ranking_call(body, one) for one in body.orderings]
     _check_rankings(scope, body, rankings)
     keys: list[plan.SortKey] = []
@@ -40,7 +40,7 @@ def check_order(scope: Scope, body: m.ReadBody, columns: tuple[plan.Column, ...]
 
 
 def amount(scope: Scope, node: m.Literal | m.Variable | None, word: str) -> plan.Value | None:
-    """The number of `limit` or `offset`: a literal or an integer parameter."""
+    """Return the row count of `limit` or `offset`: a literal or an integer parameter."""
     if node is None:
         return None
     if isinstance(node, m.Literal):
@@ -48,7 +48,7 @@ def amount(scope: Scope, node: m.Literal | m.Variable | None, word: str) -> plan
         value = given.value if given is not None else None
         if isinstance(value, plan.Constant) and type(value.value) is int and value.value >= 0:
             return value
-        message = f"`{word}` needs a whole number that is not negative"
+        message = f"`{word}` needs a non-negative integer"
         scope.report.error(node.span, message)
         return None
     return _amount_parameter(scope, node, word)
@@ -62,13 +62,13 @@ def _amount_parameter(scope: Scope, node: m.Variable, word: str) -> plan.Value |
         return None
     if given.type is not None and given.type.is_integer and not given.type.nullable:
         return given.value
-    message = f"`{word}` needs an integer parameter that is never null, not {given.shown()}"
+    message = f"`{word}` needs a non-nullable integer parameter, not {given.shown()}"
     scope.report.error(node.span, message)
     return None
 
 
 def _ranking_call(body: m.ReadBody, ordering: m.Ordering) -> m.Call | None:
-    """The ranking that an ordering names, directly or by the alias of a column."""
+    """Return the ranking that an ordering names, directly or by the alias of a column."""
     node: m.Expression = ordering.expression
     if isinstance(node, m.Alias):
         named = (one for one in body.projections if one.alias and one.alias.text == node.name)
@@ -83,7 +83,7 @@ def _check_rankings(scope: Scope, body: m.ReadBody, rankings: list[m.Call | None
         _check_limit(scope, body, ordering, call)
         _check_direction(scope, ordering, call)
         if at > 0:
-            message = f"`{call.function}` must be the first key of the order"
+            message = f"`{call.function}` must be the first sort key"
             scope.report.error(ordering.expression.span, message)
         elif is_aggregated(body.projections):
             message = f"groups cannot be ranked by `{call.function}`"
@@ -107,9 +107,9 @@ def _check_direction(scope: Scope, ordering: m.Ordering, call: m.Call) -> None:
         return
     message = f"`{call.function}` always puts the best rows first"
     if isinstance(ordering.expression, m.Alias):
-        scope.report.error(ordering.span, message, hint=f"leave out `{ordering.direction}`")
+        scope.report.error(ordering.span, message, hint=f"remove `{ordering.direction}`")
     else:
-        hint = f"`{ordering.direction}` is ignored: leave it out"
+        hint = f"`{ordering.direction}` is ignored; remove it"
         scope.report.warn(ordering.span, message, "L207", hint=hint)
 
 
@@ -150,21 +150,21 @@ def _named(
     from omnigraph.lang.query.naming import column_name
 
     column = next((one for one in columns if one.name == node.name), None)
-    names = [column_name(one) for one in body.projections]
+    names = [column_name(projection) for projection in body.projections]
     if column is None and node.name not in names:
         from omnigraph.lang.schema.names import did_you_mean
 
         hint = did_you_mean(node.name, names)
-        scope.report.error(node.span, f"no column is called `{node.name}`", hint=hint)
+        scope.report.error(node.span, f"no column is named `{node.name}`", hint=hint)
     return column
 
 
 def _sortable(scope: Scope, value: Typed) -> bool:
     if value.is_constant:
-        scope.report.error(value.span, "a constant sorts nothing")
+        scope.report.error(value.span, "a constant cannot be a sort key")
         return False
     if value.type is not None and not is_scalar(value.type):
-        scope.report.error(value.span, f"{value.shown()} has no order")
+        scope.report.error(value.span, f"{value.shown()} cannot be sorted")
         return False
     return True
 
@@ -172,19 +172,19 @@ def _sortable(scope: Scope, value: Typed) -> bool:
 def _grouped(
     scope: Scope, body: m.ReadBody, columns: tuple[plan.Column, ...], value: Typed
 ) -> bool:
-    """Whether the key still exists when rows have been grouped or made distinct."""
+    """Whether the key still exists after rows are grouped or made distinct; report it if not."""
     returned = any(one.value == value.value for one in columns)
     grouped = is_aggregated(body.projections)
     if isinstance(value.value, plan.Aggregate) and not grouped:
-        message = "an order by an aggregate needs an aggregate in `return`"
+        message = "ordering by an aggregate requires an aggregate in `return`"
         scope.report.error(value.span, message, "T9")
         return False
     if returned or (isinstance(value.value, plan.Aggregate) and not body.distinct):
         return True
     if grouped:
-        message = "a grouped query can be ordered by its columns and by aggregates only"
+        message = "a grouped query can only be ordered by its columns and by aggregates"
         scope.report.error(value.span, message, "T9")
     elif body.distinct:
-        message = "a `distinct` query can be ordered by its columns only"
+        message = "a `distinct` query can only be ordered by its columns"
         scope.report.error(value.span, message)
     return not grouped and not body.distinct

@@ -1,6 +1,6 @@
-"""Declared parameters: names, defaults.
+"""Declared parameters: names and defaults.
 
-Owns the rules of a declaration. Values given at run time are bound elsewhere.
+Owns the rules of a declaration. Values passed at run time are bound elsewhere.
 """
 
 from omnigraph.diagnostics import Span
@@ -16,7 +16,7 @@ from .scope import ANONYMOUS
 
 @record
 class CheckedParameter:
-    """A declared parameter; `default` is None when a value must be given or null is one."""
+    """A declared parameter; `default` is None if a value is required or null is the default."""
 
     name: str
     type: PropertyType
@@ -26,7 +26,7 @@ class CheckedParameter:
 def check_parameters(
     report: Report, parameters: tuple[m.Parameter, ...]
 ) -> tuple[CheckedParameter, ...]:
-    """The parameters, each name once; reports what is wrong with their declarations."""
+    """Return the parameters, each name once; report invalid declarations."""
     found: dict[str, CheckedParameter] = {}
     for one in parameters:
         _check_name(report, one, one.name in found)
@@ -48,7 +48,7 @@ def _check_name(report: Report, parameter: m.Parameter, taken: bool) -> None:
 
 
 def _default(report: Report, parameter: m.Parameter) -> plan.Constant | None:
-    """The value that an omitted parameter takes, or None when it has no default."""
+    """Return the value of an omitted parameter, or None if it has no default."""
     if parameter.default is None:
         return None
     given = literals.constant(report, parameter.default)

@@ -1,14 +1,14 @@
-"""Collects what is wrong with one query.
+"""Collect the diagnostics of one query.
 
-Owns the list of findings, each at a span of the source. Never raises and never decides: a check
-reports and goes on, so that one run names every mistake.
+Owns the list of diagnostics, each at a span of the source. Never raises and never decides: a check
+reports and continues, so that one run finds every mistake.
 """
 
 from omnigraph.diagnostics import Diagnostic, Source, Span
 
 
 class Report:
-    """The findings of one query so far."""
+    """The diagnostics of one query so far."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -17,13 +17,13 @@ class Report:
     def error(
         self, span: Span, message: str, code: str | None = None, *, hint: str | None = None
     ) -> None:
-        """Note a type error."""
+        """Add a type error."""
         self._found.append(
             Diagnostic.at(self._source, span, message, code=code, kind="type", hint=hint)
         )
 
     def warn(self, span: Span, message: str, code: str, *, hint: str | None = None) -> None:
-        """Note something legal that is probably not meant."""
+        """Add a warning about something legal that is probably not intended."""
         self._found.append(
             Diagnostic.at(
                 self._source, span, message, code=code, kind="lint", severity="warning", hint=hint
@@ -32,7 +32,7 @@ class Report:
 
     @property
     def failures(self) -> int:
-        """How many errors there are."""
+        """The number of errors."""
         return sum(one.severity == "error" for one in self._found)
 
     @property

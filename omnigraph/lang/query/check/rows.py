@@ -21,7 +21,7 @@ from .typed import STRING, Typed
 def row_condition(
     scope: Scope, target: Node | Edge | None, node: m.Condition
 ) -> plan.Predicate | None:
-    """The predicate of a `where`; without a target only its values are read."""
+    """Return the predicate of a `where`; without a target only its values are checked."""
 
     def resolve(expression: m.Expression) -> Typed | None:
         if isinstance(expression, m.Alias):
@@ -29,7 +29,7 @@ def row_condition(
         return given_value(scope, expression)
 
     def text_search(call: m.Call) -> plan.TextSearch | None:
-        message = f"`{call.function}` stands in `match` only"
+        message = f"`{call.function}` can only be used in `match`"
         scope.report.error(call.span, message, code_of(call))
         return None
 
@@ -52,7 +52,8 @@ def _property(scope: Scope, target: Node | Edge, node: m.Alias) -> Typed | None:
         scope.report.error(node.span, message, "T11", hint=hint)
         return None
     if declared.type.scalar is ScalarType.BLOB:
-        scope.report.error(node.span, f"`{node.name}` is a Blob and cannot be tested", "T11")
+        message = f"`{node.name}` is a Blob and cannot be used in a condition"
+        scope.report.error(node.span, message, "T11")
         return None
     kind = declared.type
     return Typed(plan.PropertyValue(plan.ROW, node.name, kind), kind, node.span)

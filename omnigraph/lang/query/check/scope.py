@@ -1,7 +1,7 @@
-"""Which names mean what at one point of a query.
+"""The meaning of names at one point of a query.
 
 Owns variables, parameters and their visibility in `not` and `optional`. A name whose declaration
-was wrong stays known as `Broken`, so that one mistake is reported once.
+was invalid remains as a `BrokenVariable`, so that each mistake is reported once.
 """
 
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class EdgeVariable:
 
 @record
 class Broken:
-    """A variable about which enough was said already."""
+    """A variable whose mistake was reported already; later uses are not reported."""
 
     name: str
     optional: bool = False
@@ -50,9 +50,9 @@ Bound = NodeVariable | EdgeVariable | Broken
 class Scope:
     """The names visible to one list of clauses.
 
-    `inherited` are the variables bound outside. `local` are all names of this list of clauses and
-    `reserved` those of the lists around it, also where they are bound later: a variable of a `not`
-    that shares such a name is another variable and gets another name in the plan.
+    `inherited_names` are the variables bound outside. `local_names` are all names of this list of
+    clauses and `reserved_names` those of the enclosing lists, even where they are bound later: a
+    variable of a `not` with such a name is a different variable and gets its own name in the plan.
     """
 
     catalog: Catalog
@@ -66,11 +66,11 @@ class Scope:
     used: set[str] = field(default_factory=set)
 
     def inside_negation(self, names: frozenset[str]) -> "Scope":
-        """A scope that sees everything and whose own variables nobody else sees."""
+        """Return a scope that sees every variable and keeps its own variables private."""
         return self._nested(names, self.reserved | self.local, self.depth + 1)
 
     def inside_optional(self) -> "Scope":
-        """A scope whose own variables are going to be visible outside, as nullable."""
+        """Return a scope whose own variables will be visible outside, as nullable."""
         return self._nested(self.local, self.reserved, self.depth)
 
     def _nested(self, local: frozenset[str], reserved: frozenset[str], depth: int) -> "Scope":
@@ -87,40 +87,40 @@ class Scope:
         )
 
     def plan_name(self, name: str) -> str:
-        """The name that a new variable of this scope gets in the plan."""
+        """Return the name that a new variable of this scope gets in the plan."""
         return f"{name}#{self.depth}" if name in self.reserved else name
 
     def own(self) -> list[tuple[str, Bound]]:
-        """The variables that this scope introduced, in order."""
-        # Inherited variables were copied first and keep their places.
+        """Return the variables that this scope introduced, in order."""
+        # Inherited variables were copied first and keep their positions.
         return list(islice(self.variables.items(), len(self.inherited), None))
 
     def adopt(self, inner: "Scope") -> None:
-        """Take over what an `optional` introduced."""
+        """Add the variables that an `optional` introduced, as nullable."""
         for name, bound in inner.own():
             self.variables[name] = changed(bound, optional=True)
 
 
 def entity_type(catalog: Catalog, name: str) -> Node | Interface | None:
-    """The node type of that name, else the interface."""
+    """Return the node type or, failing that, the interface of that name."""
     return catalog.node(name) or catalog.interface(name)
 
 
 def implementers(catalog: Catalog, name: str) -> tuple[str, ...]:
-    """The node types that an interface stands for; none for a node type."""
+    """Return the node types that implement an interface; none for a node type."""
     if catalog.node(name) is not None:
         return ()
     return tuple(node.name for node in catalog.nodes if name in node.implements)
 
 
 def narrower(catalog: Catalog, one: str, other: str) -> str | None:
-    """The type of an entity that is of both types, or None when there is none."""
+    """Return the type of an entity that has both types, or None if they are incompatible."""
     if one == other or other in implementers(catalog, one):
         return other
     return one if one in implementers(catalog, other) else None
 
 
 def edge_types(catalog: Catalog, variable: EdgeVariable) -> tuple[Edge, ...]:
-    """The edge types a variable ranges over."""
+    """Return the declarations of the edge types that a variable ranges over."""
     found = (catalog.edge(name) for name in variable.types)
     return tuple(edge for edge in found if edge is not None)

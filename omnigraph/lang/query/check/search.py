@@ -1,6 +1,6 @@
 """Text conditions and rankings: `search`, `fuzzy`, `match_text`, `bm25`, `nearest`, `rrf`.
 
-Owns their argument rules (T15, T19, T20, T21). Where they may stand is decided by who calls this.
+Owns the rules for their arguments (T15, T19, T20, T21). The caller decides where they are allowed.
 """
 
 from typing import Literal as OneOf
@@ -36,12 +36,12 @@ _DEFAULT_K = 60
 
 
 def code_of(call: m.Call) -> str:
-    """The code under which misuse of this function is reported."""
+    """Return the code that reports misuse of this function."""
     return _CODES[call.function]
 
 
 def text_search(scope: Scope, call: m.Call) -> plan.TextSearch | None:
-    """A condition on the text of a property."""
+    """Return a condition on the text of a property."""
     match call.function:
         case "search" | "fuzzy" | "match_text" as function:
             return _text_search(scope, call, function)
@@ -62,7 +62,7 @@ def _text_search(scope: Scope, call: m.Call, function: TextFunction) -> plan.Tex
 
 
 def ranking(scope: Scope, call: m.Call) -> plan.Ranking | None:
-    """A number for each row, by which rows can be put in order."""
+    """Return a ranking: a number for each row, by which rows can be sorted."""
     if not _counted(scope, call):
         return None
     match call.function:
@@ -72,7 +72,7 @@ def ranking(scope: Scope, call: m.Call) -> plan.Ranking | None:
             return _nearest(scope, call)
         case "rrf":
             return _fuse(scope, call)
-    message = f"`{call.function}` is a condition: it stands in `match`, not here"
+    message = f"`{call.function}` is a condition and can only be used in `match`"
     scope.report.error(call.span, message, code_of(call))
     return None
 
@@ -107,7 +107,7 @@ def _nearest(scope: Scope, call: m.Call) -> plan.Nearest | None:
 
 
 def _position(scope: Scope, query: Typed, target: plan.PropertyValue) -> plan.Value | None:
-    """The point to measure from: a vector of the same length, or text to be embedded."""
+    """Return the point to measure from: a vector of the same dimension, or text to embed."""
     wanted = target.type.as_nullable(False)
     if is_text(query.type) and not query.is_null:
         return query.value
@@ -146,7 +146,7 @@ def _fuse(scope: Scope, call: m.Call) -> plan.Fuse | None:
 
 def _arm(scope: Scope, argument: m.Expression) -> plan.Bm25 | plan.Nearest | None:
     if not isinstance(argument, m.Call) or argument.function not in ("bm25", "nearest"):
-        message = "`rrf` fuses `nearest` and `bm25`"
+        message = "`rrf` takes `nearest` and `bm25`"
         scope.report.error(argument.span, message, "T21")
         return None
     found = ranking(scope, argument)
@@ -163,14 +163,14 @@ def _text_field(scope: Scope, call: m.Call) -> plan.PropertyValue | None:
 
 
 def _field(scope: Scope, call: m.Call) -> plan.PropertyValue | None:
-    """The declared property of a node that a function looks at."""
+    """Return the declared property of a node that a function works on."""
     target = call.arguments[0]
     if not isinstance(target, m.Field):
-        message = f"`{call.function}` needs a property such as `$x.title` first"
+        message = f"the first argument of `{call.function}` must be a property such as `$x.title`"
         scope.report.error(target.span, message, code_of(call))
         return None
     if isinstance(scope.variables.get(target.variable), EdgeVariable):
-        message = f"`{call.function}` looks at nodes; `${target.variable}` is an edge"
+        message = f"`{call.function}` works on nodes; `${target.variable}` is an edge"
         scope.report.error(target.span, message, "T23")
         return None
     found = expressions.field(scope, target)
@@ -187,23 +187,23 @@ def _text_query(scope: Scope, call: m.Call) -> Typed | None:
     query = _constant(scope, call)
     if query is None or (is_text(query.type) and not query.is_null):
         return query
-    message = f"`{call.function}` looks for a String, not {query.shown()}"
+    message = f"`{call.function}` searches for a String, not {query.shown()}"
     scope.report.error(query.span, message, code_of(call))
     return None
 
 
 def _constant(scope: Scope, call: m.Call) -> Typed | None:
-    """The second argument: a literal or a parameter."""
+    """Resolve the second argument: a literal or a parameter."""
     query = _value(scope, call, call.arguments[1])
     if query is None or query.is_constant:
         return query
-    message = f"`{call.function}` looks for a literal or a parameter"
+    message = f"`{call.function}` takes a literal or a parameter here"
     scope.report.error(query.span, message, code_of(call))
     return None
 
 
 def _whole(scope: Scope, call: m.Call, node: m.Expression, least: int) -> plan.Value | None:
-    """A whole number, at least `least`, as a literal or parameter."""
+    """Resolve an integer of at least `minimum`, as a literal or parameter."""
     given = _value(scope, call, node)
     if given is None:
         return None
@@ -218,14 +218,14 @@ def _whole(scope: Scope, call: m.Call, node: m.Expression, least: int) -> plan.V
 
 
 def _not_whole(scope: Scope, call: m.Call, span: Span, least: int) -> None:
-    bound = "positive integer" if least else "integer that is not negative"
+    bound = "positive integer" if least else "non-negative integer"
     message = f"the last argument of `{call.function}` must be a {bound}"
-    scope.report.error(span, message.replace("a integer", "an integer"), code_of(call))
+    scope.report.error(span, message, code_of(call))
 
 
 def _value(scope: Scope, call: m.Call, node: m.Expression) -> Typed | None:
     if isinstance(node, m.Call | m.Aggregate | m.Alias):
-        message = f"`{call.function}` looks for a literal or a parameter"
+        message = f"`{call.function}` takes a literal or a parameter here"
         scope.report.error(node.span, message, code_of(call))
         return None
     return expressions.resolve(scope, node)

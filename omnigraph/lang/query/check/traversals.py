@@ -1,7 +1,7 @@
 """Traversals: `$a knows $b`, `$a <knows> $b`, `$a $w:knows $b`, `$a knows{1,3} $b`.
 
-Owns edges, directions, bounds and the types that endpoints get from them. Direction follows from
-what is known when the clause is read, so clauses must be checked in textual order.
+Owns edges, directions, bounds and the types that endpoints get from them. The direction depends on
+what is bound when a clause is reached, so clauses must be checked in textual order.
 """
 
 from omnigraph.lang.query import model as m
@@ -19,14 +19,14 @@ MOST_HOPS = 1000
 
 @record
 class _Way:
-    """The types of the endpoints, in the order in which they were written."""
+    """The types of the endpoints, in the order in which they are written."""
 
     source: str
     target: str
 
 
 def traversal(scope: Scope, node: m.Traversal) -> list[Clause]:
-    """The clauses that a traversal stands for; none when something is wrong with it."""
+    """Return the checked clauses of a traversal; none if it is invalid."""
     edges = _edges(scope, node)
     hops = _hops(scope, node)
     ends = [_endpoint(scope, end) for end in (node.source, node.target)]
@@ -35,7 +35,7 @@ def traversal(scope: Scope, node: m.Traversal) -> list[Clause]:
     if way is None or edges is None or hops is None or not named:
         _give_up(scope, node)
         return []
-    # The order of binding is the order of appearance.
+    # Variables are bound in the order in which they appear.
     clauses = _take_type(scope, node.source, way.source)
     edge_name = _bind_edge(scope, node, edges)
     clauses += _take_type(scope, node.target, way.target)
@@ -74,11 +74,11 @@ def _hops(scope: Scope, node: m.Traversal) -> tuple[int, int] | None:
     low, high = node.hops.low, node.hops.high
     problem = None
     if high is None:
-        problem = "an upper bound is needed"
+        problem = "the upper bound is missing"
     elif low < 1:
         problem = "the lower bound must be at least 1"
     elif high < low:
-        problem = f"the upper bound {high} lies below the lower bound {low}"
+        problem = f"the upper bound {high} is below the lower bound {low}"
     elif high > MOST_HOPS:
         problem = f"the upper bound must be at most {MOST_HOPS:,}"
     if problem is not None or high is None:
@@ -94,7 +94,7 @@ def _endpoint(scope: Scope, end: m.Variable) -> bool:
 
 
 def _edge_name(scope: Scope, node: m.Traversal) -> bool:
-    """Whether the edge variable is fine, or there is none."""
+    """Whether the edge variable is valid or absent; report it if not."""
     variable = node.edge_variable
     if variable is None or variable.name == ANONYMOUS:
         return True
@@ -102,13 +102,13 @@ def _edge_name(scope: Scope, node: m.Traversal) -> bool:
     problem: str | None = None
     code: str | None = "T23"
     if name in (node.source.name, node.target.name):
-        problem = f"`${name}` cannot be both the edge and one of its ends"
+        problem = f"`${name}` cannot be both the edge and one of its endpoints"
     elif name in scope.parameters:
         problem, code = f"`${name}` is a parameter and cannot be bound", None
     elif name in scope.variables:
         problem = f"`${name}` is already bound"
     elif node.hops is not None and (node.hops.low, node.hops.high) != (1, 1):
-        problem = "an edge variable stands for one edge and cannot be combined with bounds"
+        problem = "an edge variable is a single edge and cannot be combined with hop bounds"
     if problem is not None:
         scope.report.error(variable.span, problem, code)
     return problem is None
@@ -141,15 +141,15 @@ def _way(scope: Scope, node: m.Traversal, edges: tuple[Edge, ...]) -> _Way | Non
 def _symmetric(scope: Scope, node: m.Traversal, edges: tuple[Edge, ...]) -> bool:
     for edge, name in zip(edges, node.edges, strict=True):
         if edge.source != edge.target:
-            message = f"{edge.name} goes from {edge.source} to {edge.target}: "
-            message += "only an edge within one type has no direction"
+            message = f"{edge.name} goes from {edge.source} to {edge.target}; "
+            message += "only an edge within one type can be undirected"
             scope.report.error(name.span, message, "T22")
             return False
     return True
 
 
 def _orient(catalog: Catalog, edge: Edge, source: str | None, target: str | None) -> _Way | None:
-    """Out when the known end fits, else In when it fits the other way; a source counts first."""
+    """Orient the edge outward if the bound endpoint allows it, else inward; the source decides."""
     if source is not None:
         if out := narrower(catalog, source, edge.source):
             return _Way(out, edge.target)
@@ -164,12 +164,12 @@ def _orient(catalog: Catalog, edge: Edge, source: str | None, target: str | None
 
 
 def _closed(scope: Scope, node: m.Traversal, way: _Way, target: str | None) -> _Way | None:
-    """The way, unless the far end is already bound to something else."""
+    """Return the endpoint types, unless the target is already bound to an incompatible type."""
     if target is None:
         return way
     narrowed = narrower(scope.catalog, target, way.target)
     if narrowed is None:
-        message = f"`${node.target.name}` is a {target}, but `{node.edges[0].text}` leads "
+        message = f"`${node.target.name}` is a {target}, but `{node.edges[0].text}` goes "
         message += f"from {way.source} to {way.target}"
         scope.report.error(node.target.span, message, "T5")
         return None
@@ -213,7 +213,7 @@ def _plan_name(scope: Scope, end: m.Variable) -> str | None:
 
 
 def _give_up(scope: Scope, node: m.Traversal) -> None:
-    """Silence later questions about variables that this clause should have bound."""
+    """Suppress later errors about variables that this clause should have bound."""
     for end in (node.source, node.edge_variable, node.target):
         if end is None or end.name == ANONYMOUS or end.name in scope.parameters:
             continue

@@ -1,7 +1,7 @@
-"""Values with their types, and which types go together.
+"""Values with their types, and which types are compatible.
 
-Owns the record of a resolved expression and the questions asked about it. Knows neither variables
-nor clauses, and reports nothing.
+Owns the record of a resolved expression and its properties. Knows neither variables nor clauses,
+and reports nothing.
 """
 
 from omnigraph.diagnostics import Span
@@ -18,7 +18,7 @@ DATETIME = PropertyType(ScalarType.DATETIME)
 
 @record
 class Typed:
-    """A resolved expression; `type` is None for a whole node."""
+    """A resolved expression; `type` is None for a node."""
 
     value: plan.Value
     type: PropertyType | None
@@ -31,7 +31,7 @@ class Typed:
 
     @property
     def is_literal(self) -> bool:
-        """Whether it was written as a constant."""
+        """Whether it is written as a constant."""
         return isinstance(self.value, plan.Constant)
 
     @property
@@ -45,19 +45,19 @@ class Typed:
         return isinstance(self.value, plan.Parameter) and self.value.name == plan.NOW
 
     def shown(self) -> str:
-        """What it is, in words for a message."""
+        """Return its type in words, for a message."""
         if self.is_null:
             return "null"
         return self.type.display() if self.type is not None else "a node"
 
 
 def is_scalar(kind: PropertyType) -> bool:
-    """Whether values can be compared: one value, neither list, vector nor Blob."""
+    """Whether values can be compared: a single value, not a list, vector or Blob."""
     return not (kind.is_list or kind.is_vector or kind.scalar is ScalarType.BLOB)
 
 
 def is_text(kind: PropertyType | None) -> bool:
-    """Whether a value is one string (or word of an enum)."""
+    """Whether a value is a single string (or enum value)."""
     return kind is not None and kind.scalar is ScalarType.STRING and not kind.is_list
 
 
@@ -73,7 +73,7 @@ def same_kind(one: PropertyType, other: PropertyType) -> bool:
 
 
 def feeds(parameter: PropertyType, wanted: PropertyType) -> bool:
-    """Whether a parameter may be assigned to a property; null is a matter of run time.
+    """Whether a parameter may be assigned to a property; null is checked at run time.
 
     >>> feeds(STRING, PropertyType(ScalarType.BLOB)), feeds(STRING, BOOL)
     (True, False)
@@ -88,6 +88,6 @@ def feeds(parameter: PropertyType, wanted: PropertyType) -> bool:
 
 
 def null_of(other: Typed, null: Typed) -> Typed:
-    """The literal `null` with the type of what it stands beside."""
+    """Return the literal `null` with the type of the opposite operand."""
     kind = (other.type or STRING).as_nullable(True)
     return Typed(plan.Constant(None, kind), kind, null.span)

@@ -1,7 +1,7 @@
-"""From the tree of a schema to its catalog: all checks, in order, every error collected.
+"""Builds the catalog of a parsed schema: runs all checks in order and collects every error.
 
-Each check has a module of its own; this one is the sequence. Errors never stop it: what could not
-be read is left out, and what follows from that alone is not reported again.
+Each check has its own module; this one defines the sequence. Errors never stop it: what could not
+be read is left out, and errors that only follow from the omission are not reported.
 """
 
 from collections.abc import Container, Iterable
@@ -26,9 +26,10 @@ from .whole import check_edge_words, check_endpoints, check_unique_names
 def check(
     parsed: ParsedSchema, existing: Container[str] = ()
 ) -> tuple[catalog.Catalog, tuple[Diagnostic, ...]]:
-    """The catalog of a parsed schema and all its semantic errors; `existing` names may be long.
+    """Return the catalog of a parsed schema and all semantic errors.
 
-    The catalog may be trusted only when there is no error, neither here nor in `parsed`.
+    `existing_names` are exempt from the length limit. The catalog is valid only if neither this
+    function nor `parsed_schema` reports an error.
     """
     findings = Findings(parsed.source)
     everything = parsed.declarations

@@ -1,7 +1,7 @@
-"""Annotations: what is written behind `@` on a header or a property, and what it means.
+"""Annotations: reads what follows `@` on a header or a property.
 
-Owns their places, numbers and arguments. What nobody knows is kept verbatim as a note. Whether
-columns exist and fit is the business of `constraints`, whether an `@embed` source does of `embeds`.
+Owns where they are allowed, how often, and with which arguments. Unknown annotations are stored
+verbatim. `constraints` checks whether columns exist and fit, `embeds` whether `@embed` sources do.
 """
 
 from omnigraph.diagnostics import Span
@@ -23,7 +23,7 @@ _CONSTRAINTS = frozenset({*MARKS, "range", "check"})
 
 @record
 class Header:
-    """What the annotations of a node, edge or interface say."""
+    """The content of the annotations of a node, edge or interface."""
 
     notes: tuple[catalog.Note, ...] = ()
     rename_from: str | None = None
@@ -31,7 +31,7 @@ class Header:
 
 
 def read_header(annotations: tuple[model.Annotation, ...], findings: Findings) -> Header:
-    """The meaning of the annotations of a header."""
+    """Read the annotations of a header."""
     known = [one for one in _once(annotations, findings) if _fits_header(one, findings)]
     notes = tuple(_note(one, findings) for one in known if _is_note(one))
     return Header(notes, _rename(known, findings), _allows(known, findings))
@@ -40,7 +40,7 @@ def read_header(annotations: tuple[model.Annotation, ...], findings: Findings) -
 def read_property(
     written: model.Property, kind: catalog.TypeKind, findings: Findings
 ) -> catalog.Property:
-    """The meaning of a property and its annotations, before interfaces are expanded."""
+    """Read a property and its annotations, before interfaces are expanded."""
     known = [one for one in _once(written.annotations, findings) if _fits_property(one, findings)]
     return catalog.Property(
         written.name.text,
@@ -56,7 +56,7 @@ def read_property(
 
 
 def _once(annotations: tuple[model.Annotation, ...], findings: Findings) -> list[model.Annotation]:
-    """Each annotation whose arguments are well formed; what may stand once only, once."""
+    """Return the annotations with valid arguments, without illegal repetitions."""
     seen: set[str] = set()
     kept = []
     for one in annotations:
@@ -72,10 +72,10 @@ def _once(annotations: tuple[model.Annotation, ...], findings: Findings) -> list
 def _fits_header(one: model.Annotation, findings: Findings) -> bool:
     name = one.name.text
     if name in _NEVER_ON_HEADERS or (name in _CONSTRAINTS and one.arguments):
-        behind, between = f"`@{name}` behind a property", f"`@{name}(…)` between the braces"
+        behind, between = f"`@{name}` after a property", f"`@{name}(…)` between the braces"
         places = [between] * (name in _CONSTRAINTS) + [behind] * (name in _NEVER_ON_HEADERS)
         hint = f"write {' or '.join(places)}"
-        _refuse(findings, one.span, f"`@{name}` does not belong on a header", hint)
+        _refuse(findings, one.span, f"`@{name}` is not allowed on a header", hint)
     elif name == "default" and one.arguments:
         _refuse(findings, one.span, "`@default` belongs to a property, not to a header")
     else:
@@ -117,17 +117,17 @@ def _rename(known: list[model.Annotation], findings: Findings) -> str | None:
 
 def _allows(known: list[model.Annotation], findings: Findings) -> tuple[catalog.Allow, ...]:
     made = (_allow(one, findings) for one in known if one.name.text == "allow")
-    return tuple(one for one in made if one is not None)
+    return tuple(allowed_finding for allowed_finding in made if allowed_finding is not None)
 
 
 def _allow(one: model.Annotation, findings: Findings) -> catalog.Allow | None:
-    hint = 'write `@allow(OG-NM-101, "why it is fine here")`'
+    hint = 'write `@allow(OG-NM-101, "why it is acceptable here")`'
     if len(one.arguments) != 2 or one.options:
         _refuse(findings, one.span, "`@allow` takes a code and a reason", hint)
         return None
     code, reason = one.arguments
     if not code.text.startswith("OG-"):
-        _refuse(findings, code.span, f"`{code.text}` is not a code of a finding", hint)
+        _refuse(findings, code.span, f"`{code.text}` is not a finding code", hint)
     elif reason.kind != "string" or not reason.text.strip():
         _refuse(findings, reason.span, "`@allow` needs a reason in quotes", hint)
     else:
@@ -163,7 +163,7 @@ def _embed_model(one: model.Annotation, findings: Findings) -> str | None:
             message = f"`@embed` has no option `{option.name.text}`"
             _refuse(findings, option.name.span, message, "its only option is `model`")
         elif option.value.kind != "string" or not option.value.text.strip():
-            _refuse(findings, option.value.span, "`model` is a name in quotes")
+            _refuse(findings, option.value.span, "`model` must be a quoted name")
         else:
             named = option.value.text
     return named

@@ -1,4 +1,4 @@
-"""Arguments of annotations: how many, of which form."""
+"""Arguments of annotations: their number and form."""
 
 from omnigraph.lang.schema import model
 
@@ -8,16 +8,16 @@ _FREE = frozenset({"default", "allow"})
 
 
 def check_arguments(one: model.Annotation, findings: Findings) -> bool:
-    """Whether the arguments of an annotation have a form that annotations may have."""
+    """Return whether the arguments of an annotation are well formed; report them if not."""
     name = one.name.text
     if one.options and not one.arguments:
-        message = f"`@{name}`: a named argument needs one without a name before it"
+        message = f"`@{name}`: a named argument must follow a positional one"
         findings.add(Stage.ANNOTATION, one.options[0].name.span, message)
         return False
     if name in _FREE:
         return True
     if len(one.arguments) > 1:
-        message = f"`@{name}` takes one argument, and named ones behind it"
+        message = f"`@{name}` takes one positional argument; further arguments must be named"
         findings.add(Stage.ANNOTATION, one.arguments[1].span, message)
         return False
     literals = [*one.arguments, *(option.value for option in one.options)]
@@ -26,7 +26,7 @@ def check_arguments(one: model.Annotation, findings: Findings) -> bool:
 
 
 def required_text(one: model.Annotation, findings: Findings, hint: str | None = None) -> str | None:
-    """The argument of an annotation that must not be missing or blank."""
+    """Return the argument of an annotation; report a missing or blank one."""
     name = one.name.text
     hint = hint or f'write `@{name}("…")`'
     if not one.arguments:
@@ -44,7 +44,7 @@ def _check_form(name: str, literal: model.Literal, findings: Findings) -> bool:
     text = literal.text
     if literal.kind in ("int", "float"):
         if text.startswith("-") or "e" in text.lower():
-            message = f"`@{name}`: a sign or exponent is for `@range` bounds and `@default`"
+            message = f"`@{name}`: only `@range` bounds and `@default` take a sign or exponent"
             findings.add(Stage.ANNOTATION, literal.span, message, f'put it in quotes: `"{text}"`')
             return False
     elif literal.kind in ("word", "code") and not is_identifier(text):
@@ -55,7 +55,7 @@ def _check_form(name: str, literal: model.Literal, findings: Findings) -> bool:
 
 
 def is_identifier(word: str) -> bool:
-    """Whether a word could name a property.
+    """Return whether a word is a valid property name.
 
     >>> is_identifier("title"), is_identifier("close-friend"), is_identifier("3d")
     (True, False, False)

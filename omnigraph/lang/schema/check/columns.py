@@ -1,4 +1,4 @@
-"""The columns that a constraint names: whether they exist, and their types."""
+"""Resolves the columns that a constraint names, with their types."""
 
 from omnigraph.diagnostics import Span
 from omnigraph.lang.schema import model
@@ -15,7 +15,7 @@ _ENDPOINTS = ("dst", "src")
 
 @record
 class Column:
-    """A property, or an endpoint of an edge, that a constraint names; `type` None is unreadable."""
+    """A property or edge endpoint that a constraint names; `type` is None if it is unreadable."""
 
     name: str
     type: PropertyType | None
@@ -23,7 +23,7 @@ class Column:
 
 
 def resolve(draft: Draft, written: model.Constraint, findings: Findings) -> list[Column]:
-    """The columns of `@key`, `@unique` or `@index`, each once; unknown ones are reported."""
+    """Return the distinct columns of `@key`, `@unique` or `@index`; report unknown ones."""
     if not written.arguments:
         hint = f"write `@{written.kind}(property, …)`"
         findings.add(Stage.CONSTRAINT, written.span, f"`@{written.kind}` names no property", hint)
@@ -41,7 +41,7 @@ def resolve_one(
     argument: model.Literal | model.Bounds,
     findings: Findings,
 ) -> Column | None:
-    """The column that one argument names, or None after a report."""
+    """Return the column that one argument names, or None if it is rejected."""
     name = _name(written, argument, findings)
     if name is None:
         return None
@@ -64,10 +64,10 @@ def _name(
 ) -> str | None:
     hint = None
     if isinstance(argument, model.Literal):
-        # `true` is a word like any other here: it may be the name of a property.
+        # `true` is an ordinary word here: it may be the name of a property.
         if argument.kind in ("word", "bool") and is_identifier(argument.text):
             return argument.text
-        hint = "a property is named without quotes" if argument.kind == "string" else None
+        hint = "write the property name without quotes" if argument.kind == "string" else None
     message = f"`@{written.kind}` expects the name of a property"
     findings.add(Stage.CONSTRAINT, argument.span, message, hint)
     return None

@@ -1,7 +1,7 @@
-"""Constraints: `@key`, `@unique`, `@index`, in a body or as a mark behind a property.
+"""Constraints `@key`, `@unique` and `@index`, in a body or inline after a property.
 
-Owns which columns they may use. Options of an index are checked in `indexes`, `@range` and
-`@check` in `values`.
+Owns which columns they may use. `indexes` checks the options of an index, `value_rules` checks
+`@range` and `@check`.
 """
 
 from omnigraph.diagnostics import Span
@@ -17,7 +17,7 @@ from .values import read_value_rule
 
 
 def read_constraints(draft: Draft, findings: Findings) -> tuple[catalog.Constraint, ...]:
-    """All constraints of a node or edge in canonical order, repeated ones once."""
+    """Return the distinct constraints of a node or edge in canonical order."""
     _check_single_key(draft, findings)
     made = set(read_marks(draft, findings))
     made |= {_read_body(draft, written, findings) for written in draft.constraints}
@@ -25,9 +25,9 @@ def read_constraints(draft: Draft, findings: Findings) -> tuple[catalog.Constrai
 
 
 def read_marks(draft: Draft, findings: Findings) -> list[catalog.Constraint | None]:
-    """The constraints that stand as marks behind properties.
+    """Return the constraints written inline after properties.
 
-    What is wrong with the marks of an interface is reported where they are written, once.
+    Errors in the inline constraints of an interface are reported once, at their declaration.
     """
     sites = draft.sites.values()
     return [_read_mark(draft, site, mark, findings) for site in sites for mark in site.made.marks]
@@ -74,7 +74,7 @@ def _order(one: catalog.Constraint) -> tuple[str, str]:
 
 
 def _fits(kind: str, column: Column, findings: Findings) -> bool:
-    """Whether a column may stand in such a constraint; if not, says why."""
+    """Return whether the constraint may use the column; report the reason if not."""
     reason = None if column.type is None else _misfit(kind, column.type)
     if reason is not None:
         message = f"`@{kind}` cannot use `{column.name}`: {reason}"
@@ -90,7 +90,7 @@ def _misfit(kind: str, type_: PropertyType) -> str | None:
     if type_.is_vector and kind != "index":
         return "it is a vector"
     if type_.nullable and kind == "key":
-        return "it is nullable, and a key is never null"
+        return "it is nullable, and a key cannot be null"
     return None
 
 
@@ -119,7 +119,7 @@ def _check_single_key(draft: Draft, findings: Findings) -> None:
 def _refused_on_edge(draft: Draft, kind: str, span: Span, findings: Findings) -> bool:
     if kind != "key" or draft.kind != "edge":
         return False
-    message = f"`@key` is for nodes; {draft.label} has an id of its own"
+    message = f"`@key` is only for nodes; {draft.label} has its own id"
     hint = "`@unique(src, dst)` allows one such edge between two nodes"
     findings.add(Stage.CONSTRAINT, span, message, hint)
     return True

@@ -1,4 +1,4 @@
-"""`@default`: whether a literal is a value of its property."""
+"""`@default`: checks that the literal is a valid value of its property."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from .findings import Findings, Stage
 def read_default(
     written: model.Property, one: model.Annotation | None, findings: Findings
 ) -> model.Literal | None:
-    """The literal of `@default(…)`, when it is a value of the property; bare `@default` is none."""
+    """Return the literal of `@default(…)` if it is a valid value; bare `@default` has none."""
     if one is None or not one.arguments:
         return None
     problem = _form(one) or (None if written.refused else _misfit(written, one.arguments[0]))
@@ -31,7 +31,7 @@ def _form(one: model.Annotation) -> _Problem | None:
         return "`@default` takes one value", None
     literal = one.arguments[0]
     if literal.kind == "word" and literal.text == "null":
-        return "`@default(null)` says nothing", "a nullable property is null by itself"
+        return "`@default(null)` has no effect", "a nullable property is null without a default"
     return None
 
 
@@ -39,7 +39,7 @@ def _misfit(written: model.Property, literal: model.Literal) -> _Problem | None:
     kind, name = written.type, written.name.text
     if kind.is_list or kind.is_vector or kind.scalar is ScalarType.BLOB:
         what = "list" if kind.is_list else "vector" if kind.is_vector else "blob"
-        return f"`@default` on `{name}`: a {what} has no default", None
+        return f"`@default` on `{name}`: a {what} cannot have a default", None
     if kind.enum_values is not None:
         if literal.text in kind.enum_values:
             return None
@@ -64,7 +64,7 @@ def _wrong(written: model.Property, literal: model.Literal, found: str) -> _Prob
 
 
 def _value(kind: PropertyType, literal: model.Literal) -> Any:
-    """The Python value of a literal that has the right form for the type, else None."""
+    """Return the Python value of a literal whose form fits the type, else None."""
     if kind.scalar is ScalarType.BOOL:
         return literal.text == "true" if literal.kind == "bool" else None
     if kind.is_integer:

@@ -1,4 +1,4 @@
-"""The half-checked forms that pass from one check to the next."""
+"""Partially checked declarations that one check passes to the next."""
 
 from omnigraph.diagnostics import Span
 from omnigraph.lang.schema import catalog, model
@@ -7,27 +7,27 @@ from omnigraph.record import record
 
 @record
 class Site:
-    """A property: as it is written, and what it means so far."""
+    """A property: its declaration, and its definition as far as it is known."""
 
     written: model.Property
     made: catalog.Property
 
     @property
     def readable(self) -> bool:
-        """Whether its type may be trusted."""
+        """Return whether the type was read without an error."""
         return not self.written.refused
 
     def annotation(self, name: str) -> model.Annotation | None:
-        """The first annotation of that name."""
+        """Return the first annotation with this name, or None."""
         return next((a for a in self.written.annotations if a.name.text == name), None)
 
 
 @record
 class Draft:
-    """A declaration with its properties, for a node those of its interfaces included.
+    """A declaration with its properties, for a node including those of its interfaces.
 
-    `complete` is False when an interface could not be read: properties may then be missing that
-    are not at fault.
+    `has_all_interfaces` is False if an interface could not be read: a missing property may then
+    belong to that interface and must not be reported.
     """
 
     kind: catalog.TypeKind
@@ -38,11 +38,11 @@ class Draft:
 
     @property
     def label(self) -> str:
-        """How messages call it: ``node `Lamp```."""
+        """Return the label used in messages: ``node `Lamp```."""
         return f"{self.kind} `{self.name.text}`"
 
 
 def span_of(site: Site, mark: str) -> Span:
-    """Where a mark such as `@key` stands on a property."""
+    """Return the position of an inline constraint such as `@key` on a property."""
     found = site.annotation(mark)
     return found.span if found is not None else site.written.span

@@ -1,4 +1,4 @@
-"""`@embed`: whether the text a vector is made from exists."""
+"""`@embed`: checks that the source property of a vector exists."""
 
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import ScalarType
@@ -8,7 +8,7 @@ from .findings import Findings, Stage
 
 
 def check_embeds(node: Draft, findings: Findings) -> None:
-    """Every `@embed` of a node names a text property of the same node."""
+    """Check that every `@embed` of a node names a String property of the same node."""
     for site in node.sites.values():
         if site.made.embed is not None:
             _check_source(node, site, site.made.embed.source, findings)
@@ -27,6 +27,6 @@ def _check_source(node: Draft, site: Site, name: str, findings: Findings) -> Non
     if source.readable and (kind.scalar is not ScalarType.STRING or kind.is_list):
         message = (
             f"`@embed` on `{site.made.name}`: its source must be a String property, "
-            f"and `{name}` is {kind.display()}"
+            f"but `{name}` is {kind.display()}"
         )
         findings.add(Stage.ANNOTATION, span, message)

@@ -18,7 +18,7 @@ _Problem = tuple[str, str | None]
 def read_options(
     written: model.Constraint, columns: list[Column], findings: Findings
 ) -> tuple[tuple[str, str], ...]:
-    """The options of a constraint in name order; what does not fit its columns is reported."""
+    """Return the valid options of a constraint in name order; report the others."""
     made: dict[str, str] = {}
     for option in written.options:
         problem = _problem(option, written, columns)
@@ -39,10 +39,10 @@ def _problem(
         hint = did_you_mean(name, known, f"options are {', '.join(known)}" if known else None)
         return f"`@{written.kind}` has no option `{name}`", hint
     if option.value.kind not in ("word", "string") or not value.strip():
-        return f"`@index`: `{name}` takes a word, not `{value}`", None
+        return f"`@index`: `{name}` expects a word, not `{value}`", None
     values = {"kind": KINDS, "metric": METRICS}.get(name, (value,))
     if value not in values:
-        hint = did_you_mean(value, values, f"known are {', '.join(values)}")
+        hint = did_you_mean(value, values, f"expected {', '.join(values)}")
         return f"`@index`: unknown {name} `{value}`", hint
     if name == "kind":
         return _kind_misfit(value, columns)
@@ -51,12 +51,12 @@ def _problem(
 
 def _kind_misfit(kind: str, columns: list[Column]) -> _Problem | None:
     if kind in (*_TEXT, "vector") and len(columns) > 1:
-        return f"`@index`: an index of kind `{kind}` has one column", None
+        return f"`@index`: an index of kind `{kind}` has exactly one column", None
     for one in columns:
         if one.type is not None and not _takes(kind, one.type):
             fits = [known for known in KINDS if _takes(known, one.type)]
-            message = f"`@index`: kind `{kind}` does not fit `{one.name}`: {one.type.display()}"
-            return message, f"it can have {', '.join(fits)}" if fits else None
+            message = f"`@index`: kind `{kind}` does not support `{one.name}`: {one.type.display()}"
+            return message, f"supported kinds: {', '.join(fits)}" if fits else None
     return None
 
 
@@ -69,11 +69,11 @@ def _takes(kind: str, type_: PropertyType) -> bool:
 
 
 def _detail_misfit(name: str, written: model.Constraint, columns: list[Column]) -> _Problem | None:
-    """`metric` is for vectors, `language` for full text."""
+    """Return the problem of a `metric` without a vector or a `language` without full text."""
     wanted = "vector" if name == "metric" else "fulltext"
     chosen = next((o.value.text for o in written.options if o.name.text == "kind"), wanted)
     fits = all(one.type is None or _takes(wanted, one.type) for one in columns)
     if fits and chosen == wanted and len(columns) < 2:
         return None
     what = "a Vector property" if name == "metric" else "a full-text index of a String property"
-    return f"`@index`: `{name}` is only for {what}", None
+    return f"`@index`: `{name}` requires {what}", None

@@ -1,7 +1,7 @@
-"""Interfaces: what a node gets from those it implements.
+"""Expands the interfaces that a node implements.
 
-Owns the expansion of `implements`. The order of the list never changes the result: where two
-interfaces give the same property they must agree in everything.
+Owns the expansion of `implements`. The order of the list never changes the result: two interfaces
+that declare the same property must agree in everything.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ def expand(
     broken: frozenset[tuple[str, str]],
     findings: Findings,
 ) -> Draft:
-    """The node with the properties of its interfaces."""
+    """Return the node draft with the properties of its interfaces added."""
     sites = dict(node.sites)
     complete = True
     for name in dict.fromkeys(implements):
@@ -42,7 +42,7 @@ def expand(
 def _known(interfaces: _Interfaces) -> str:
     if not interfaces:
         return "this schema declares no interface"
-    return f"interfaces are {', '.join(sorted(interfaces))}"
+    return f"known interfaces: {', '.join(sorted(interfaces))}"
 
 
 def _join(node: Draft, interface: Draft, sites: dict[str, Site], findings: Findings) -> None:
@@ -85,6 +85,6 @@ def _origin(held: Site) -> str:
 
 
 def _meaning(site: Site) -> catalog.Property:
-    """All that counts of a property, whoever declares it."""
+    """Return the definition without its origin and with sorted annotations, for comparison."""
     notes = tuple(sorted(site.made.notes, key=repr))
     return replace(site.made, notes=notes, declared_directly=True, satisfies=())

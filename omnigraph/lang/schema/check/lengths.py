@@ -1,7 +1,7 @@
-"""The length of names: those of types and properties become file and column names elsewhere.
+"""Checks the length of type and property names, which become file and column names.
 
-Judges declared names only. Names that a graph has already are exempt, so that a schema with a long
-name from an earlier release can still be changed.
+Checks declared names only. Names that the graph already has are exempt, so that a schema with a
+long name from an earlier release can still be changed.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -16,7 +16,7 @@ from .properties import written_properties
 def check_name_lengths(
     declarations: Iterable[model.Declaration], existing: Container[str], findings: Findings
 ) -> None:
-    """Refuse new names of types and properties that are too long."""
+    """Reject new type and property names that are too long."""
     for declaration in declarations:
         for kind, name in _declared_names(declaration):
             fault = find_length_fault(name.text)

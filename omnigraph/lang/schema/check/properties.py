@@ -1,4 +1,4 @@
-"""The names of properties: which are taken by the system, which are given twice."""
+"""Checks property names: reserved names and duplicates."""
 
 from omnigraph.lang.schema import catalog, model, names
 
@@ -8,7 +8,7 @@ from .findings import Findings, Stage
 def own_properties(
     declaration: model.Declaration, kind: catalog.TypeKind, findings: Findings
 ) -> list[model.Property]:
-    """The properties a declaration writes itself, each name once; the first one counts."""
+    """Return the properties that a declaration writes itself; the first of each name counts."""
     first: dict[str, model.Property] = {}
     for one in written_properties(declaration):
         name = one.name.text
@@ -17,13 +17,13 @@ def own_properties(
         if earlier is not one:
             owner = f"{kind} `{declaration.name.text}`"
             message = f"duplicate property `{name}` in {owner}"
-            hint = f"it is declared on line {findings.line(earlier.name.span)} already"
+            hint = f"it is already declared on line {findings.line(earlier.name.span)}"
             findings.add(Stage.PROPERTY, one.name.span, message, hint)
     return list(first.values())
 
 
 def written_properties(declaration: model.Declaration) -> list[model.Property]:
-    """The properties of a declaration as written, also those whose names are wrong."""
+    """Return the properties of a declaration as written, including invalid names."""
     if isinstance(declaration, model.InterfaceDeclaration):
         return list(declaration.properties)
     return [m for m in declaration.members if isinstance(m, model.Property)]
@@ -32,11 +32,11 @@ def written_properties(declaration: model.Declaration) -> list[model.Property]:
 def _check_name(name: model.Name, kind: catalog.TypeKind, findings: Findings) -> None:
     text, reason = name.text, None
     if text in names.ROW_NAMES:
-        reason = "that name belongs to the storage"
+        reason = "the storage layer uses this name"
     elif text == "id":
-        reason = "every entity has an `id` of its own"
+        reason = "every entity has its own `id`"
     elif kind == "edge" and text in names.EDGE_NAMES:
-        reason = "that name means an endpoint of the edge"
+        reason = "it names an endpoint of the edge"
     if reason is not None:
         message = f"`{text}` is reserved and cannot name a property: {reason}"
         findings.add(Stage.PROPERTY, name.span, message, "choose another name")

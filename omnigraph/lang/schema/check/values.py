@@ -1,4 +1,4 @@
-"""`@range` and `@check`: rules on the values of one property of a node."""
+"""`@range` and `@check`: rules for the values of one property of a node."""
 
 from omnigraph.diagnostics import Span
 from omnigraph.lang.schema import catalog, literals, model
@@ -12,10 +12,10 @@ from .findings import Findings, Stage
 def read_value_rule(
     draft: Draft, written: model.Constraint, findings: Findings
 ) -> catalog.Constraint | None:
-    """The rule of a `@range` or `@check`, or None when it is refused."""
+    """Return the rule of a `@range` or `@check`, or None if it is rejected."""
     if draft.kind == "edge":
-        message = f"`@{written.kind}` is not for edges: {draft.label}"
-        findings.add(Stage.CONSTRAINT, written.span, message, "only nodes have such rules")
+        message = f"`@{written.kind}` is not allowed on edges: {draft.label}"
+        findings.add(Stage.CONSTRAINT, written.span, message, "only nodes have value rules")
         return None
     for option in written.options:
         message = f"`@{written.kind}` has no option `{option.name.text}`"
@@ -32,13 +32,13 @@ def _read_range(
             column = resolve_one(draft, written, written.arguments[0], findings)
         case _:
             message = "`@range` takes a property and its bounds"
-            hint = "write `@range(year, 1600..2100)`; one bound may be left out"
+            hint = "write `@range(year, 1600..2100)`; one bound may be omitted"
             findings.add(Stage.CONSTRAINT, written.span, message, hint)
             return None
     low, high = (_bound(literal, findings) for literal in (bounds.low, bounds.high))
     if low is not None and high is not None and low > high:
         message = f"`@range`: the lower bound {low} is greater than the upper bound {high}"
-        findings.add(Stage.CONSTRAINT, bounds.span, message, "no value could ever satisfy it")
+        findings.add(Stage.CONSTRAINT, bounds.span, message, "no value can satisfy it")
     if column is None or not _is(column, written, "numeric", findings):
         return None
     return catalog.Range(column.name, low, high)
@@ -61,7 +61,7 @@ def _read_check(
         case (model.Literal(), model.Literal(kind="string") as pattern):
             column = resolve_one(draft, written, written.arguments[0], findings)
         case _:
-            message = "`@check` takes a property and a pattern in quotes"
+            message = "`@check` takes a property and a quoted pattern"
             hint = 'write `@check(code, "^[A-Z]+$")`'
             findings.add(Stage.CONSTRAINT, written.span, message, hint)
             return None
@@ -72,7 +72,7 @@ def _read_check(
 
 
 def _is(column: Column, written: model.Constraint, wanted: str, findings: Findings) -> bool:
-    """Whether the column is what the rule needs: `numeric` or `String`; unreadable ones pass."""
+    """Return whether the column is `numeric` or `String` as required; unreadable types pass."""
     if column.type is None:
         return True
     is_text = column.type.scalar is ScalarType.STRING and not column.type.is_list
@@ -86,7 +86,7 @@ def _is(column: Column, written: model.Constraint, wanted: str, findings: Findin
 
 
 def _check_pattern(pattern: model.Literal, findings: Findings) -> None:
-    import re2  # type: ignore[import-untyped]  # loaded here: only patterns pay for it
+    import re2  # type: ignore[import-untyped]  # imported here: only schemas with patterns need it
 
     options = re2.Options()
     options.log_errors = False
@@ -101,7 +101,7 @@ def _check_pattern(pattern: model.Literal, findings: Findings) -> None:
 
 
 def _place(pattern: model.Literal, reason: str, findings: Findings) -> tuple[Span, str]:
-    """The part of the pattern that RE2 complains about; it quotes it behind the last colon."""
+    """Return the position and message of an RE2 error; RE2 quotes the part after the last colon."""
     said, _, part = reason.partition(": ")
     at = pattern.text.find(part) if part else -1
     message = f"invalid pattern, {said}" + (f" `{part}`" if part else "")
@@ -114,7 +114,7 @@ def _place(pattern: model.Literal, reason: str, findings: Findings) -> tuple[Spa
 
 
 def check_defaults(node: catalog.Node, findings: Findings) -> None:
-    """Refuse a `@default` that the node's own rules would refuse in every entity."""
+    """Reject a `@default` that violates a rule of its own node."""
     for rule in node.constraints:
         if not isinstance(rule, catalog.Range | catalog.Check):
             continue
@@ -129,7 +129,7 @@ def check_defaults(node: catalog.Node, findings: Findings) -> None:
 
 
 def _applies(rule: catalog.Range | catalog.Check, prop: catalog.Property) -> bool:
-    """Whether the property is of a type that the rule is for; another one was reported."""
+    """Return whether the rule supports the type of the property; a mismatch was reported before."""
     if isinstance(rule, catalog.Range):
         return prop.type.is_numeric
     return prop.default is not None and prop.default.kind == "string"

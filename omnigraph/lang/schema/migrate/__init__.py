@@ -1,4 +1,4 @@
-"""Migration planning: two schemas in, ordered steps out. Reads no data, changes nothing."""
+"""Migration planning: compares two schemas and returns ordered steps. Reads and changes no data."""
 
 from .describe import describe_step
 from .plan import MigrationPlan, plan_migration

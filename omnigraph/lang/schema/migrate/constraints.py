@@ -1,7 +1,7 @@
-"""Compares the constraints of one type before and after, whatever position they were written in.
+"""Compares the constraints of one type before and after, regardless of where they are written.
 
-A constraint that existing data fulfils by itself is safe to add; any other needs a scan. A key is
-never changed: it is the id of every node.
+A constraint that existing data satisfies by definition is safe to add; any other needs a scan. A
+key never changes: it determines the id of every node.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ _DEMANDS = {"unique": "OG-MF-107", "range": "OG-MF-108", "check": "OG-MF-109"}
 
 
 def constraint_steps(pair: Pair) -> Iterator[Step]:
-    """The steps of constraints in the body: drops, changed options, additions."""
+    """Return the steps for body constraints: drops, changed options, additions."""
     if pair.has_rows:
         yield from _key_step(pair)
     gone, changed, added = _differences(pair)
@@ -35,7 +35,7 @@ def constraint_steps(pair: Pair) -> Iterator[Step]:
 
 
 def marked_steps(pair: Pair) -> dict[str, list[Step]]:
-    """The steps of constraints that are written on a property, by the name of the property."""
+    """Return the steps for constraints written inline, by property name."""
     found: dict[str, list[Step]] = {}
     gone, _, added = _differences(pair)
     for one in gone:
@@ -50,7 +50,7 @@ def marked_steps(pair: Pair) -> dict[str, list[Step]]:
 
 
 def orphan_steps(pair: Pair) -> dict[str, list[Step]]:
-    """Lets the constraints of dropped columns go, by the first such column that each names."""
+    """Return the drops of constraints that use dropped columns, by their first dropped column."""
     found: dict[str, list[Step]] = {}
     for one in pair.old_constraints.values():
         gone = pair.dropped_names.intersection(columns_of(one))
@@ -60,7 +60,7 @@ def orphan_steps(pair: Pair) -> dict[str, list[Step]]:
 
 
 def restated(pair: Pair, name: str) -> Iterator[Step]:
-    """Constraints of one property that are only written in the other position now."""
+    """Return the steps for constraints of one property that only moved between inline and body."""
     if not pair.has_rows:
         return  # an interface has no body constraints
     was, now = pair.survivors[name].marks, pair.after_properties[name].marks
@@ -74,7 +74,7 @@ def restated(pair: Pair, name: str) -> Iterator[Step]:
 
 
 def key_columns(pair: Pair) -> frozenset[str]:
-    """The key columns that the type has now."""
+    """Return the key columns in the new schema."""
     keys = [one for one in pair.new_constraints.values() if isinstance(one, Key)]
     return frozenset(name for one in keys for name in one.columns)
 
@@ -83,7 +83,7 @@ _Options = list[tuple[Index, Index]]
 
 
 def _differences(pair: Pair) -> tuple[list[Constraint], _Options, list[Constraint]]:
-    """What goes, what changes its options, what comes; dropped columns and keys are left out."""
+    """Return dropped, changed and added constraints, without dropped columns and keys."""
     old, new = pair.old_constraints, pair.new_constraints
     gone = [one for key, one in old.items() if key not in new and not _is_fixed(pair, one)]
     gone = [one for one in gone if not _is_orphan(pair, one)]
@@ -95,7 +95,7 @@ def _differences(pair: Pair) -> tuple[list[Constraint], _Options, list[Constrain
 
 
 def _changed_options(gone: list[Constraint], added: list[Constraint]) -> _Options:
-    """Pairs of indexes over the same columns, in order."""
+    """Return pairs of indexes over the same columns, in order."""
     found: _Options = []
     waiting = [one for one in added if isinstance(one, Index)]
     for was in (one for one in gone if isinstance(one, Index)):
@@ -107,7 +107,7 @@ def _changed_options(gone: list[Constraint], added: list[Constraint]) -> _Option
 
 
 def _marked(properties: Mapping[str, Property], one: Constraint) -> str | None:
-    """The property on which a constraint is written, or None for one in the body."""
+    """Return the property on which a constraint is written inline, or None for the body."""
     name, *more = columns_of(one)
     found = properties.get(name)
     if more or found is None or (isinstance(one, Index) and one.options):
@@ -156,7 +156,7 @@ def _add(pair: Pair, constraint: Constraint) -> AddConstraint:
 
 
 def _is_fulfilled(pair: Pair, constraint: Constraint) -> bool:
-    """Whether existing entities cannot break it: there are none, nulls pass, or it held before."""
+    """Return whether existing entities cannot violate it: none exist, all null, or implied."""
     if not pair.has_rows or any(_is_null_everywhere(pair, c) for c in columns_of(constraint)):
         return True
     return any(_implies(old, constraint) for old in pair.old_constraints.values())

@@ -1,4 +1,4 @@
-"""Steps as people read them: one line each."""
+"""Describes migration steps for people, one line each."""
 
 from omnigraph.lang.schema.catalog import Check, Constraint, Range
 from omnigraph.lang.schema.shape import compact
@@ -32,7 +32,7 @@ from .steps import (
 
 
 def describe_step(step: Step) -> str:
-    """One line about a step: what changes, what it risks, its code.
+    """Return one line about a step: what changes, what it risks, its code.
 
     >>> describe_step(RenameType(type_kind="node", old="Lamp", new="Light"))
     'rename node type Lamp to Light'
@@ -53,7 +53,7 @@ def _type_line(step: Step) -> str:
         case DropType(type_kind=kind, name=name, mode=mode):
             return f"drop {kind}{_type(kind)} {name}{_mode(kind, mode)}"
         case UpdateTypeMetadata(type_kind=kind, name=name):
-            return f"update the texts of {kind}{_type(kind)} {name}"
+            return f"update the annotations of {kind}{_type(kind)} {name}"
         case ChangeCardinality() | ChangeEndpoints():
             return _edge_line(step)
     return ""
@@ -62,7 +62,7 @@ def _type_line(step: Step) -> str:
 def _edge_line(step: ChangeCardinality | ChangeEndpoints) -> str:
     name, was, now = step.type_name, step.old.display(), step.new.display()
     if isinstance(step, ChangeEndpoints):
-        return f"lead edge type {name} along {now}, no longer along {was}"
+        return f"change endpoints of edge type {name} from {was} to {now}"
     return f"change @card of edge type {name} from {was} to {now}"
 
 
@@ -72,7 +72,7 @@ def _type(kind: str) -> str:
 
 def _mode(kind: str, mode: str) -> str:
     if kind == "interface":
-        return ""  # nothing is stored under it
+        return ""  # an interface stores no data
     return " and its history" if mode == "hard" else " (earlier versions stay readable)"
 
 
@@ -95,14 +95,14 @@ def _change(step: PropertyStep, entity: str) -> str:
             return f"change the default of {entity} from {_value(was)} to {_value(now)}"
         case RestateConstraint(on_property=on_property):
             place = "on the property" if on_property else "in the body"
-            return f"write {_constraint(step.constraint)} of {entity} {place}"
+            return f"declare {_constraint(step.constraint)} of {entity} {place}"
         case UpdatePropertyMetadata():
-            return f"update the texts of {entity}"
+            return f"update the annotations of {entity}"
     return _type_change(step, entity)
 
 
 def _filled(kind: PropertyType, default: str) -> str:
-    """The default as a schema spells it: only text is quoted."""
+    """Return the default as spelled in a schema: only text is quoted."""
     plain = kind.is_numeric or kind.scalar is ScalarType.BOOL or kind.is_enum
     return default if plain else compact(default)
 
@@ -116,14 +116,14 @@ def _type_change(step: PropertyStep, entity: str) -> str:
         case WidenProperty(old=was, new=now):
             return f"widen {entity} from {was.display()} to {now.display()}"
         case RelaxProperty():
-            return f"let {entity} be null"
+            return f"make {entity} nullable"
         case TightenProperty():
             return f"make {entity} required"
         case ExtendEnum(added_values=values):
             return f"add {', '.join(values)} to the enum {entity}"
         case NarrowEnum(removed_values=values):
-            return f"take {', '.join(values)} out of the enum {entity}"
-    raise TypeError(f"no line for {step.kind}")
+            return f"remove {', '.join(values)} from the enum {entity}"
+    raise TypeError(f"no description for step kind {step.kind!r}")
 
 
 def _constraint_line(step: Step) -> str:
@@ -134,11 +134,11 @@ def _constraint_line(step: Step) -> str:
             return f"drop {_constraint(one)} from {kind}:{name}"
         case ChangeIndexOptions(type_kind=kind, type_name=name, old=was, new=now):
             return f"change {_constraint(was)} of {kind}:{name} to {_constraint(now)}"
-    raise TypeError(f"no line for {step.kind}")
+    raise TypeError(f"no description for step kind {step.kind!r}")
 
 
 def _constraint(one: Constraint) -> str:
-    """As in a schema file: `@range(year, 1600..)`."""
+    """Return the constraint as written in a schema file: `@range(year, 1600..)`."""
     word = type(one).__name__.lower()
     match one:
         case Range(column, low, high):

@@ -1,7 +1,7 @@
-"""What nodes take from interfaces, before and after.
+"""Compares the interfaces of nodes before and after.
 
-Which interfaces a node implements and where each of its properties comes from cannot change yet;
-an interface that no remaining node implements may go.
+The interfaces that a node implements and the origin of its properties cannot change yet; an
+interface that no remaining node implements may be dropped.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from .steps import Step, unsupported
 
 
 def implements_step(pair: Pair) -> Iterator[Step]:
-    """Refuses another list of interfaces."""
+    """Refuse a change to the list of implemented interfaces."""
     was, now = _implemented(pair.before, pair.old), _implemented(pair.after, pair.new)
     if was == now:
         return
@@ -24,25 +24,25 @@ def implements_step(pair: Pair) -> Iterator[Step]:
 
 
 def origin_step(pair: Pair, old: Property, new: Property) -> Iterator[Step]:
-    """Refuses to move a property between its type and an interface."""
+    """Refuse to move a property between its type and an interface."""
     if _implemented(pair.before, pair.old) != _implemented(pair.after, pair.new):
-        return  # the list of interfaces is refused as a whole
+        return  # the list of interfaces is already refused as a whole
     was, now = _origin(pair.before, old), _origin(pair.after, new)
     if old.declared_directly != new.declared_directly:
         places = ("in the node", "by an interface")
         here, there = places if old.declared_directly else reversed(places)
-        reason = f"was declared {here} and is declared {there} now"
+        reason = f"was declared {here} and is now declared {there}"
         yield unsupported("OG-BC-103", pair.entity(new.name), reason)
     elif was != now:
         gained = {f"{i}.{p}" for i, p in new.satisfies} - {f"{i}.{p}" for i, p in old.satisfies}
-        what = "now stands for" if gained else "no longer stands for"
+        what = "now satisfies" if gained else "no longer satisfies"
         lost = {f"{i}.{p}" for i, p in old.satisfies} - {f"{i}.{p}" for i, p in new.satisfies}
         reason = f"{what} the interface property {', '.join(sorted(gained or lost))}"
         yield unsupported("OG-BC-103", pair.entity(new.name), reason)
 
 
 def remaining_nodes(before: SchemaIR, after: SchemaIR, interface: Interface) -> tuple[str, ...]:
-    """The accepted nodes that implement an interface and are not dropped themselves."""
+    """Return the accepted nodes that implement an interface and are not dropped themselves."""
     kept = {one.type_id for one in after.types}
     return tuple(
         node.name
@@ -58,5 +58,5 @@ def _implemented(ir: SchemaIR, one: AnyType) -> dict[int, str]:
 
 
 def _origin(ir: SchemaIR, one: Property) -> frozenset[int]:
-    """The interface properties that a property stands for; interfaces keep their numbers too."""
+    """Return the ids of the interface properties that a property satisfies."""
     return frozenset(ir.property_id("interface", *pair) for pair in one.satisfies)

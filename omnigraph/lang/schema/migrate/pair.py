@@ -1,6 +1,6 @@
-"""One type before and after a migration: the input of everything that compares.
+"""One type before and after a migration: the input of every comparison.
 
-Owns the translation of old names into new ones, so that a rename is never taken for a change.
+Owns the translation of old names to new ones, so that a rename never counts as a change.
 """
 
 from collections.abc import Iterable
@@ -27,13 +27,13 @@ from .steps import Mode
 
 Constraints = dict[tuple[str, str], Constraint]
 
-# The constraint that a word on a property stands for.
+# The constraint class for each name that may be written inline on a property.
 MARKS: dict[str, type[Key | Unique | Index]] = {"index": Index, "key": Key, "unique": Unique}
 
 
 @record(slots=False)
 class Pair:
-    """A type of the accepted schema (`before`, `old`) and what it becomes (`after`, `new`)."""
+    """A type of the accepted schema (`old_ir`) and its successor in the new one (`new_ir`)."""
 
     before: SchemaIR
     after: SchemaIR
@@ -43,27 +43,27 @@ class Pair:
 
     @property
     def kind(self) -> TypeKind:
-        """Interface, node or edge: identity never crosses kinds."""
+        """Return interface, node or edge; a type never changes its kind."""
         return self.new.kind
 
     @property
     def has_rows(self) -> bool:
-        """Whether entities of this type can exist; an interface has none of its own."""
+        """Return whether entities of this type can exist; an interface has no rows."""
         return self.kind != "interface"
 
     @property
     def at(self) -> dict[str, Any]:
-        """The members by which a step names the type."""
+        """Return the members by which a step names the type."""
         return {"type_kind": self.kind, "type_name": self.new.name}
 
     def entity(self, property_name: str | None = None) -> str:
-        """How refusals name the type or one of its properties: `node:Paper.title`."""
+        """Return the label of the type or of one property in refusals: `node:Paper.title`."""
         tail = "" if property_name is None else f".{property_name}"
         return f"{self.kind}:{self.new.name}{tail}"
 
     @cached_property
     def renamed(self) -> dict[str, str]:
-        """The new name of each old property that stays."""
+        """Return the new name of each old property that remains."""
         after = dict(self.after.identity(self.kind, self.new.name).properties)
         names = {number: name for name, number in after.items()}
         before = self.before.identity(self.kind, self.old.name).properties
@@ -71,36 +71,36 @@ class Pair:
 
     @cached_property
     def survivors(self) -> dict[str, Property]:
-        """The old form of each property that stays, by its new name."""
+        """Return the old definition of each remaining property, by its new name."""
         return {self.renamed[p.name]: p for p in self.old.properties if p.name in self.renamed}
 
     @cached_property
     def after_properties(self) -> dict[str, Property]:
-        """The new properties by name."""
+        """Return the new properties by name."""
         return {one.name: one for one in self.new.properties}
 
     @cached_property
     def dropped(self) -> tuple[Property, ...]:
-        """The old properties that go, in name order."""
+        """Return the dropped properties, in name order."""
         return tuple(p for p in self.old.properties if p.name not in self.renamed)
 
     @cached_property
     def dropped_names(self) -> frozenset[str]:
-        """The names of the properties that go."""
+        """Return the names of the dropped properties."""
         return frozenset(one.name for one in self.dropped)
 
     @cached_property
     def old_constraints(self) -> Constraints:
-        """The constraints before, in the new names of their columns, in canonical order."""
+        """Return the old constraints with new column names, in canonical order."""
         return _ordered(self._translated(one) for one in _written(self.old))
 
     @cached_property
     def new_constraints(self) -> Constraints:
-        """The constraints after, in canonical order."""
+        """Return the new constraints in canonical order."""
         return _ordered(_written(self.new))
 
     def _translated(self, constraint: Constraint) -> Constraint:
-        """An old constraint in the new names of its columns; dropped columns keep theirs."""
+        """Return an old constraint with new column names; dropped columns keep theirs."""
         if isinstance(constraint, Range | Check):
             return replace(constraint, column=self._now(constraint.column))
         return replace(constraint, columns=tuple(sorted(map(self._now, constraint.columns))))
@@ -110,7 +110,7 @@ class Pair:
 
 
 def _written(one: AnyType) -> tuple[Constraint, ...]:
-    """The constraints of a type; those of an interface are written on its properties only."""
+    """Return the constraints of a type; an interface has only inline constraints."""
     if isinstance(one, Interface):
         return tuple(MARKS[word]((p.name,)) for p in one.properties for word in p.marks)
     return one.constraints

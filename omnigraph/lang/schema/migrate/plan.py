@@ -1,4 +1,4 @@
-"""Plans the way from an accepted schema to a desired one. Reads no data and changes nothing."""
+"""Plans the migration from an accepted schema to a desired one. Reads and changes no data."""
 
 from omnigraph.diagnostics import Diagnostic
 from omnigraph.errors import SchemaUnsupported
@@ -11,12 +11,12 @@ from omnigraph.record import record
 from .steps import Mode, Step, UnsupportedChange, unsupported
 from .types import all_steps
 
-NO_DOMAIN = "0" * 26  # two texts are compared outside any graph
+NO_DOMAIN = "0" * 26  # for comparing two texts outside any graph
 
 
 @record
 class MigrationPlan:
-    """Ordered steps to a schema, `ir`, in which everything that stays keeps its identity.
+    """Ordered steps to a new schema, `ir`, in which everything that remains keeps its identity.
 
     `supported` is false if any step is an `unsupported_change`; then nothing may be applied.
     """
@@ -27,7 +27,7 @@ class MigrationPlan:
     ir: SchemaIR
 
     def to_json(self) -> Json:
-        """What programs read: `supported`, `step_count`, `steps`, `warnings`."""
+        """Return the plan for programs: `supported`, `step_count`, `steps`, `warnings`."""
         return {
             "supported": self.supported,
             "step_count": len(self.steps),
@@ -36,7 +36,7 @@ class MigrationPlan:
         }
 
     def refusal(self) -> SchemaUnsupported | None:
-        """The error of a plan that cannot be applied; its message is the first refused step."""
+        """Return the error of an unsupported plan, with the first refused step, or None."""
         refused = [step for step in self.steps if isinstance(step, UnsupportedChange)]
         if not refused:
             return None
@@ -53,10 +53,10 @@ def plan_migration(
     allow_data_loss: bool = False,
     name: str = "schema.pg",
 ) -> MigrationPlan:
-    """The plan from an accepted schema to a desired one.
+    """Plan the migration from an accepted schema to a desired one.
 
-    `allow_data_loss` turns every drop into one that also removes history. Raises `IdentityError`
-    when a rename hint cannot be followed; a change that is not supported is a step, not an error.
+    `allow_data_loss` makes every drop also remove history. Raise `IdentityError` if a rename hint
+    cannot be followed; an unsupported change is a step, not an error.
 
     >>> from ..catalog import Node
     >>> plan = plan_migration(Catalog(), Catalog(nodes=(Node("Lamp", ()),)))
@@ -72,7 +72,7 @@ def plan_migration(
 
 
 def _unexplained(before: SchemaIR, after: SchemaIR) -> tuple[Step, ...]:
-    """A difference that no comparison saw must never be published as "nothing to do"."""
+    """Refuse a difference that no comparison detected: it must never count as "nothing to do"."""
     if ir_hash(before) == ir_hash(after):
         return ()
     return (unsupported("OG-BC-106", "schema", "the schemas differ, but no step expresses how"),)

@@ -1,7 +1,7 @@
 """Compares the properties of one type before and after.
 
-Steps of one property come in a fixed order: rename, type (widen, relax, extend, narrow, tighten),
-embedding, default, constraints written on it, origin, texts. Dropped properties come last.
+Steps of one property have a fixed order: rename, type (widen, relax, extend, narrow, tighten),
+embedding, default, inline constraints, origin, annotations. Dropped properties come last.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ from .steps import (
 )
 from .texts import refused_notes, texts_differ
 
-# Number types that hold every value of another exactly.
+# Number types that represent every value of another exactly.
 _WIDER = {
     ScalarType.I32: (ScalarType.I64, ScalarType.F64),
     ScalarType.U32: (ScalarType.U64, ScalarType.I64, ScalarType.F64),
@@ -40,7 +40,7 @@ _WIDER = {
 
 
 def property_steps(pair: Pair) -> Iterator[Step]:
-    """The steps of all properties: those that stay or come in name order, then those that go."""
+    """Return the steps for all properties: remaining and new ones by name, then dropped ones."""
     marked = marked_steps(pair)
     for one in pair.new.properties:
         old = pair.survivors.get(one.name)
@@ -64,7 +64,7 @@ def _added(pair: Pair, one: Property) -> Iterator[Step]:
         advice = "make it nullable or give it a @default"
         yield unsupported("OG-MF-103", pair.entity(one.name), f"{reason}; {advice}")
         return
-    # Null is what existing entities hold in a nullable property, whatever later ones start with.
+    # Existing entities are null in a new nullable property; its default applies to new ones only.
     filled = default if pair.has_rows and not one.type.nullable else None
     yield AddProperty(**pair.at, property_name=one.name, property_type=one.type, default=filled)
 
@@ -103,7 +103,7 @@ def _type_steps(pair: Pair, old: PropertyType, one: Property) -> Iterator[Step]:
         yield unsupported("OG-MF-106", pair.entity(name), reason)
         return
     if old.scalar is not new.scalar:
-        # Nullability is the business of another step: this one keeps it.
+        # Relaxing and tightening are separate steps: this one keeps the nullability.
         yield WidenProperty(**at, old=old, new=new.as_nullable(old.nullable))
     if new.nullable and not old.nullable:
         yield RelaxProperty(**at)
@@ -121,7 +121,7 @@ def _risk(pair: Pair, code: str) -> dict[str, Any]:
 
 
 def _can_become(pair: Pair, old: PropertyType, one: Property) -> bool:
-    """Whether the kind of value stays, or widens without changing any id."""
+    """Return whether the type stays the same, or widens without changing any id."""
     new = one.type
     if old.is_list != new.is_list or old.is_enum != new.is_enum:
         return False
@@ -131,7 +131,7 @@ def _can_become(pair: Pair, old: PropertyType, one: Property) -> bool:
 
 
 def _respells_key(pair: Pair, old: PropertyType, one: Property) -> bool:
-    """A narrow float is spelled shorter than the wide one of the same value: 0.1 is not 0.1."""
+    """Return whether ids would change: a float32 key prints shorter than the equal float64."""
     return old.scalar is ScalarType.F32 and one.name in key_columns(pair)
 
 
@@ -151,7 +151,7 @@ def _embed_step(pair: Pair, old: Property, new: Property) -> Iterator[Step]:
         code, what = "OG-VE-101", f"@embed source '{was.source}' becomes '{new.embed.source}'"
     else:
         code, what = "OG-VE-102", f"@embed model {was.model!r} becomes {new.embed.model!r}"
-    reason = f"{what}: existing vectors would mean something else"
+    reason = f"{what}: existing vectors would have another meaning"
     yield unsupported(code, pair.entity(new.name), reason)
 
 
@@ -160,6 +160,6 @@ def _translated_embed(pair: Pair, was: Embed | None, now: Embed | None) -> Embed
         return None
     names = {one.name for one in (*pair.old.properties, *pair.new.properties)}
     if now is not None and not pair.has_rows and names.isdisjoint((was.source, now.source)):
-        # The text of an interface's vector belongs to the nodes; they are compared one by one.
+        # The source of an interface's vector belongs to the nodes; those are compared separately.
         return replace(was, source=now.source)
     return replace(was, source=pair.renamed.get(was.source, was.source))

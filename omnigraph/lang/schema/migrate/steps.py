@@ -1,7 +1,7 @@
-"""The steps of a migration: one frozen record per kind, and their JSON.
+"""The steps of a migration: one frozen record per kind, and their JSON form.
 
-Owns the vocabulary only. Which change needs which step is decided in `types`, `properties` and
-`constraints`; carrying a step out is the job of whoever owns the data.
+Owns the vocabulary only. `types`, `properties` and `constraints` decide which change needs which
+step; executing a step is the job of `evolve`. Field names of steps are JSON member names.
 """
 
 from dataclasses import dataclass, fields
@@ -25,53 +25,53 @@ from omnigraph.values import PropertyType
 
 Mode = Literal["soft", "hard"]
 
-_SPELLED = {"old": "from", "new": "to"}  # `from` is a word of Python
+_SPELLED = {"old": "from", "new": "to"}  # `from` is a Python keyword
 _LAST = ("tier", "code", "severity")
 _OPTIONAL = ("default", "code", "severity")
 
 
 @record
 class Cardinality:
-    """How many edges of a type a source node may have; `high` None is unbounded."""
+    """How many edges of a type a source node may have; a `high` of None is unbounded."""
 
     low: int
     high: int | None
 
     def allows(self, other: "Cardinality") -> bool:
-        """Whether every count that fits `other` fits this one too."""
+        """Return whether these bounds admit every count that the other bounds admit."""
         fits_above = self.high is None or (other.high is not None and other.high <= self.high)
         return self.low <= other.low and fits_above
 
     def display(self) -> str:
-        """As in a schema file: `0..1`, `1..`."""
+        """Return the bounds as written in a schema file: `0..1`, `1..`."""
         return f"{self.low}..{'' if self.high is None else self.high}"
 
     def to_json(self) -> Json:
-        """As a shape has it."""
+        """Return the bounds in the JSON form of a shape."""
         return {"min": self.low, "max": self.high}
 
 
 @record
 class Endpoints:
-    """The node types that an edge type leads from and to."""
+    """The node types at the two ends of an edge type."""
 
     source: str
     target: str
 
     def display(self) -> str:
-        """As in a schema file: `Person -> City`."""
+        """Return the endpoints as written in a schema file: `Person -> City`."""
         return f"{self.source} -> {self.target}"
 
     def to_json(self) -> Json:
-        """As a shape has them."""
+        """Return the endpoints in the JSON form of a shape."""
         return {"from_type": self.source, "to_type": self.target}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One change. `tier` says what it risks; `code` names a finding of the catalogue.
+    """One change. `tier` states what it risks; `code` names a finding of the catalogue.
 
-    `safe` steps always succeed, `validated` ones only if a scan finds no entity that breaks them,
+    `safe` steps always succeed, `validated` ones only if a scan finds no entity that violates them,
     `destructive` ones lose data.
     """
 
@@ -81,7 +81,7 @@ class Step:
     severity: Severity | None = None
 
     def to_json(self) -> Json:
-        """The step as plain JSON values, `kind` first; optional facts it lacks are left out."""
+        """Return the step as plain JSON values, `kind` first, without absent optional members."""
         names = [field.name for field in fields(self) if field.name not in _LAST]
         facts = {name: getattr(self, name) for name in (*names, *_LAST)}
         body = {n: v for n, v in facts.items() if v is not None or n not in _OPTIONAL}
@@ -90,7 +90,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeStep(Step):
-    """A change of one type as a whole."""
+    """A change of one entire type."""
 
     type_kind: TypeKind
     name: str
@@ -105,7 +105,7 @@ class AddType(TypeStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenameType(Step):
-    """The same type under another name: same table, same history."""
+    """A type gets another name; its table and history stay the same."""
 
     kind: ClassVar[str] = "rename_type"
     type_kind: TypeKind
@@ -115,7 +115,7 @@ class RenameType(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateTypeMetadata(TypeStep):
-    """Texts for readers change; `annotations` are all that the type has now."""
+    """Annotations for readers change; `annotations` holds all that the type has now."""
 
     kind: ClassVar[str] = "update_type_metadata"
     annotations: tuple[Note, ...]
@@ -123,7 +123,7 @@ class UpdateTypeMetadata(TypeStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropType(TypeStep):
-    """A type goes; `hard` also removes what time travel could still read."""
+    """A type is dropped; `hard` also removes the versions that time travel could still read."""
 
     kind: ClassVar[str] = "drop_type"
     mode: Mode
@@ -131,7 +131,7 @@ class DropType(TypeStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyStep(Step):
-    """A change of one property, under its new name."""
+    """A change of one property, identified by its new name."""
 
     type_kind: TypeKind
     type_name: str
@@ -140,7 +140,7 @@ class PropertyStep(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddProperty(PropertyStep):
-    """A new property: null in existing entities, or `default` where it is required."""
+    """A new property: null in existing entities, or `default` if it is required."""
 
     kind: ClassVar[str] = "add_property"
     property_type: PropertyType
@@ -149,7 +149,7 @@ class AddProperty(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenameProperty(Step):
-    """The same property under another name."""
+    """A property gets another name."""
 
     kind: ClassVar[str] = "rename_property"
     type_kind: TypeKind
@@ -160,7 +160,7 @@ class RenameProperty(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropProperty(PropertyStep):
-    """A property goes with its values."""
+    """A property is dropped with its values."""
 
     kind: ClassVar[str] = "drop_property"
     mode: Mode
@@ -168,7 +168,7 @@ class DropProperty(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WidenProperty(PropertyStep):
-    """Another number type that holds every value of the old one exactly."""
+    """A property gets another number type that represents every value of the old one exactly."""
 
     kind: ClassVar[str] = "widen_property"
     old: PropertyType
@@ -191,7 +191,7 @@ class TightenProperty(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtendEnum(PropertyStep):
-    """An enum gets further values."""
+    """An enum gets additional values."""
 
     kind: ClassVar[str] = "extend_enum"
     added_values: tuple[str, ...]
@@ -207,7 +207,7 @@ class NarrowEnum(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeDefault(PropertyStep):
-    """Entities written from now on get another default; None is no default."""
+    """Entities written from now on get another default; None means no default."""
 
     kind: ClassVar[str] = "change_default"
     old: str | None
@@ -216,7 +216,7 @@ class ChangeDefault(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestateConstraint(PropertyStep):
-    """A constraint moves between the property and the body of its type; its meaning stays."""
+    """A constraint moves between the property and the body of its type, without other effect."""
 
     kind: ClassVar[str] = "restate_constraint"
     constraint: Constraint
@@ -225,7 +225,7 @@ class RestateConstraint(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatePropertyMetadata(PropertyStep):
-    """Texts for readers change; `annotations` are all that the property has now."""
+    """Annotations for readers change; `annotations` holds all that the property has now."""
 
     kind: ClassVar[str] = "update_property_metadata"
     annotations: tuple[Note, ...]
@@ -242,14 +242,14 @@ class ConstraintStep(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddConstraint(ConstraintStep):
-    """A further constraint or index."""
+    """A constraint or index is added."""
 
     kind: ClassVar[str] = "add_constraint"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropConstraint(ConstraintStep):
-    """A constraint or index goes; its columns have the names they have at this step."""
+    """A constraint or index is dropped; its columns have the names valid at this step."""
 
     kind: ClassVar[str] = "drop_constraint"
 
@@ -278,7 +278,7 @@ class ChangeCardinality(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeEndpoints(Step):
-    """An edge type leads from or to another node type, which must have the ends of all edges."""
+    """An edge type gets other endpoint types; all existing edges must have endpoints of them."""
 
     kind: ClassVar[str] = "change_endpoints"
     type_kind: TypeKind = "edge"
@@ -289,7 +289,7 @@ class ChangeEndpoints(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsupportedChange(Step):
-    """A change that no plan can carry out; the whole plan is refused."""
+    """A change that no plan supports; the entire plan is refused."""
 
     kind: ClassVar[str] = "unsupported_change"
     entity: str
@@ -297,7 +297,7 @@ class UnsupportedChange(Step):
 
 
 def rated(code: str | None) -> dict[str, Any]:
-    """The members of a step that follow from its code; none for a step without a finding.
+    """Return the step members that follow from its code; empty for a step without a finding.
 
     >>> rated("OG-MF-104")
     {'tier': 'validated', 'code': 'OG-MF-104', 'severity': 'warning'}
@@ -308,7 +308,7 @@ def rated(code: str | None) -> dict[str, Any]:
 
 
 def unsupported(code: str, entity: str, reason: str) -> UnsupportedChange:
-    """A refusal, with tier and severity from the catalogue."""
+    """Return a refusal, with tier and severity from the catalogue."""
     return UnsupportedChange(entity=entity, reason=reason, **rated(code))
 
 

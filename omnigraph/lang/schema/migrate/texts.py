@@ -1,4 +1,4 @@
-"""Compares annotations: texts for readers may change at any time, what programs read may not."""
+"""Compares annotations: texts for readers may change at any time, opaque annotations may not."""
 
 from collections.abc import Iterator
 
@@ -6,21 +6,21 @@ from omnigraph.lang.schema.catalog import Note
 
 from .steps import Step, unsupported
 
-# Only people read these; any other annotation may mean something to a program.
+# Only people read these; any other annotation may have a meaning for programs.
 FOR_READERS = frozenset({"description", "instruction"})
 
 
 def texts_differ(old: tuple[Note, ...], new: tuple[Note, ...]) -> bool:
-    """Whether a description or an instruction changed."""
+    """Return whether a description or an instruction changed."""
     return _for_readers(old) != _for_readers(new)
 
 
 def refused_notes(entity: str, old: tuple[Note, ...], new: tuple[Note, ...]) -> Iterator[Step]:
-    """Refuses a change of any other annotation, naming all that differ."""
+    """Refuse a change of any other annotation, naming all that differ."""
     was, now = _opaque(old), _opaque(new)
     if was != now:
         names = ", ".join(f"@{name}" for name in sorted({note.name for note in was ^ now}))
-        yield unsupported("OG-BC-105", entity, f"{names} changed, and its meaning is not known")
+        yield unsupported("OG-BC-105", entity, f"{names} changed, but its meaning is unknown")
 
 
 def _for_readers(notes: tuple[Note, ...]) -> set[Note]:

@@ -1,7 +1,8 @@
-"""Compares whole types, kind by kind, and puts the steps of each in order.
+"""Compares entire types, kind by kind, and orders the steps of each.
 
 Interfaces, then nodes, then edges; within a kind in name order of the new schema, dropped types
-last; within a type: rename, interfaces or endpoints, texts, properties, constraints, cardinality.
+last; within a type: rename, interfaces or endpoints, annotations, properties, constraints,
+cardinality.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ _DROPPED = {"node": "OG-DS-102", "edge": "OG-DS-103"}
 
 
 def all_steps(before: SchemaIR, after: SchemaIR, mode: Mode) -> Iterator[Step]:
-    """Every step that leads from one schema to the other, by identity, never by name."""
+    """Return every step from one schema to the other; types are matched by id, never by name."""
     old = {before.type_id(one.kind, one.name): one for one in types_of(before.catalog)}
     new = {after.type_id(one.kind, one.name): one for one in types_of(after.catalog)}
     for kind in KINDS:
@@ -48,7 +49,7 @@ def all_steps(before: SchemaIR, after: SchemaIR, mode: Mode) -> Iterator[Step]:
 
 
 def type_steps(pair: Pair) -> Iterator[Step]:
-    """The steps of one type that stays."""
+    """Return the steps for one type that remains."""
     for part in _PARTS:
         yield from part(pair)
 
