@@ -124,7 +124,7 @@ class Commit:
         """What it changed against its first parent; `types`, `kinds` and `ops` choose."""
         if self.graph is None:
             raise UsageError(reason=f"commit {self.id} was not given out by a graph")
-        return self.graph._changes_of(self.id, **filters)
+        return self.graph.changes_of_commit(self.id, **filters)
 
     def to_json(self) -> dict[str, Any]:
         """The metadata of the commit's row; absent facts are left out."""
