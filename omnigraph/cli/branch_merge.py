@@ -51,7 +51,7 @@ def merge(source: str, into: str, uri: str | None, store: str | None, **how: Any
     if not dry_run:
         tell_target("branch merge", root)
         will_write()
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=into, actor=actor, read_only=dry_run)
     words = ("branch", "merge", source, *(("--into", into) if into != "main" else ()))
@@ -117,7 +117,7 @@ def rename(name: str, new: str, uri: str | None, store: str | None, actor: str |
     """Give a branch another name. Who works on it is not disturbed."""
     root = address(uri, store, way="--uri")
     tell_target("branch rename", root)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, actor=actor)
     made = graph.branches.rename(name, new)

@@ -80,8 +80,8 @@ def repair(
 
 def _run(root: "Root", branch: str, confirm: bool, force: bool, how: dict[str, Any]) -> "Repair":
     """Repair a branch; of one that cannot be opened only the damage is told."""
+    from omnigraph.api.opening import open as open_graph
     from omnigraph.errors import GraphNotInitialized, StorageError
-    from omnigraph.graph import open as open_graph
     from omnigraph.health.repair import repair_graph, repair_manifests
     from omnigraph.health.restore_names import NameChoice
     from omnigraph.storage.effects import Effects
@@ -97,9 +97,11 @@ def _run(root: "Root", branch: str, confirm: bool, force: bool, how: dict[str, A
         restored = repair_manifests(opened, confirm=True)
         if not any(one.action == "restored" for one in restored):
             raise
-        done = open_graph(root.uri, branch=branch).repair(confirm=True, force=force, **how)
+        done = open_graph(root.uri, branch=branch).maintenance.repair(
+            confirm=True, force=force, **how
+        )
         return replace(done, versions=(*restored, *done.versions))
-    return graph.repair(confirm=confirm, force=force, **how)
+    return graph.maintenance.repair(confirm=confirm, force=force, **how)
 
 
 def _show(done: "Repair") -> None:

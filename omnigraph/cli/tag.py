@@ -43,7 +43,7 @@ def create(name: str, point: str | None, uri: str | None, store: str | None, **h
     """
     root = address(uri, store, way="--uri")
     tell_target("tag create", root)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=how["branch"], actor=how["actor"])
     made = graph.tag(name, point, message=how["message"])
@@ -61,9 +61,9 @@ def create(name: str, point: str | None, uri: str | None, store: str | None, **h
 def list_(place: str | None, uri: str | None, store: str | None) -> None:
     """List the tags, sorted by name."""
     root = address(place, store, option=uri)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
-    found = open_graph(root.uri, read_only=True).tags()
+    found = open_graph(root.uri, read_only=True).tags.values()
     if settings().json:
         show.document({"tags": [_document(one) for one in found]})
         return
@@ -82,10 +82,10 @@ def delete(name: str, uri: str | None, store: str | None, actor: str | None) -> 
     """Take a tag away. Its commit stays as long as branches, other tags or its age keep it."""
     root = address(uri, store, way="--uri")
     tell_target("tag delete", root)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, actor=actor)
-    graph.untag(name)
+    graph.tags.delete(name)
     if settings().json:
         show.document({"uri": root.uri, "name": name.strip(), "actor_id": graph.actor})
     else:
