@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph import Graph, aio
+from omnigraph import Graph
+from omnigraph.api import threads
 from omnigraph.api.async_graph import AsyncGraph
 from omnigraph.errors import Cancelled, OmnigraphError
 from omnigraph.terms import STOP
@@ -120,11 +121,11 @@ def test_a_write_that_waits_in_the_pool_is_called_off(
     from concurrent.futures import ThreadPoolExecutor
 
     pool = ThreadPoolExecutor(1)
-    monkeypatch.setattr(aio, "_pool", pool)
+    monkeypatch.setattr(threads, "_pool", pool)
     held = threading.Event()
 
     async def work() -> None:
-        busy = asyncio.create_task(aio.run(held.wait))
+        busy = asyncio.create_task(threads.run(held.wait))
         task = asyncio.create_task(AsyncGraph(graph).insert("Person", {"name": "eve"}))
         await asyncio.sleep(0.05)
         task.cancel()
@@ -168,7 +169,7 @@ def test_a_pickled_handle_holds_no_secrets(tmp_path: Path) -> None:
     options = {"aws_secret_access_key": "s3cret", "aws_session_token": "t0ken", "timeout": "5s"}
     object.__setattr__(root, "options", options)
     object.__setattr__(root, "scheme", "s3")
-    facts = graph.__reduce__()
+    facts = graph._handle.__reduce__()
     assert b"s3cret" not in pickle.dumps(facts[1])
     assert b"t0ken" not in pickle.dumps(facts[1])
     assert facts[1][1]["storage_options"] == {"timeout": "5s"}

@@ -87,7 +87,8 @@ def test_insert_is_strict_and_upsert_replaces(graph: Graph) -> None:
     assert (graph["Person", "ann"].age, graph["Person", "ann"].team) == (31, None)
     assert graph["Person", "new"].age is None
     with pytest.raises(UsageError, match="unknown option"):
-        graph.insert("Person", {"name": "z"}, colour="red")
+        options: Any = {"colour": "red"}
+        graph.insert("Person", {"name": "z"}, **options)
 
 
 def test_update_and_delete(graph: Graph) -> None:

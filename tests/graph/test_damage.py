@@ -68,11 +68,11 @@ def test_a_missing_schema_is_told_and_not_made_up(graph: Graph) -> None:
     schemas._known.clear()
     place.unlink()
     with pytest.raises(StorageError, match="schema of this state is missing"):
-        _ = omnigraph.open(graph.uri).schema
+        _ = omnigraph.open(graph.uri).schema.source
     assert not place.exists()
     place.write_bytes(before.replace(b"I64", b"I32"))
     with pytest.raises(StorageError, match="schema of this state"):
-        _ = omnigraph.open(graph.uri).schema
+        _ = omnigraph.open(graph.uri).schema.source
     place.write_bytes(before)
     assert omnigraph.open(graph.uri).schema.source == SCHEMA
 

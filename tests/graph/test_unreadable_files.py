@@ -12,7 +12,14 @@ import pytest
 
 import omnigraph
 from omnigraph.api.branches import Branches
+from omnigraph.api.changes import Changes
 from omnigraph.api.graph import Graph
+from omnigraph.api.maintenance import Maintenance
+from omnigraph.api.operations import Operations
+from omnigraph.api.revisions import Revisions
+from omnigraph.api.schema import Schema
+from omnigraph.api.spark import Spark
+from omnigraph.api.tags import Tags
 from omnigraph.api.transactions import Transaction
 from omnigraph.baseline import Baseline
 from omnigraph.boundary import _SPECIAL, guarded
@@ -234,7 +241,8 @@ def test_signals_between_layers_do_not_leave(
 
 
 PUBLIC: tuple[type[Any], ...] = (
-    *(Graph, Branches, Transaction, NodeSet, EdgeSet, ResultStream, Diff, Found, Feed),
+    *(Graph, Branches, Tags, Revisions, Schema, Changes, Maintenance, Operations, Spark),
+    *(Transaction, NodeSet, EdgeSet, ResultStream, Diff, Found, Feed),
     *(ChangeBlock, BlockChanges, Baseline, MergeResult, MergeSession),
 )
 

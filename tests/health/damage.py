@@ -129,7 +129,8 @@ def read_answers(root: Path) -> dict[str, Any]:
     answers["branches"] = sorted(one for one in graph.branches if _opens(root, one))
     answers["tags"] = [one.name for one in graph.tags.values()]
     answers["log"] = [one.id for one in graph.log(all=True)]
-    graph.maintenance.operations.recoveries()  # records of what was settled: they decide nothing, and one may be lost
+    # Records of what was settled: they decide nothing, and one may be lost.
+    graph.maintenance.operations.recoveries()
     return answers
 
 

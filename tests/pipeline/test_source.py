@@ -122,7 +122,7 @@ def test_a_stream_lands_each_batch_once(spark: Any, graph: Any, tmp_path: Path) 
     run()
     assert len(graph.refresh().log()) == count + 1
     stream = Stream(
-        place_of(graph._handle.branch_head.store, {}), "main", "Person", "append", "people", Signature(),
+        place_of(graph._handle.store, {}), "main", "Person", "append", "people", Signature(),
         query=query_of(rows, str(tmp_path / "point")),
     )  # fmt: skip
     assert is_landed(graph._handle.branch_head, stream, 1)

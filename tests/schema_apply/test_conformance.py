@@ -107,7 +107,7 @@ def _fresh(graph: omnigraph.Graph) -> object:
     from omnigraph.history import schemas
 
     schemas._known.clear()
-    return graph.schema
+    return graph.schema.source
 
 
 def test_schemas_agree_when_the_same_was_applied_to_both() -> None:

@@ -179,7 +179,7 @@ def test_what_somebody_wrote_meanwhile_is_never_lost(
     empty.update("Person", where="age = 1", set={"age": 2})
     other = omnigraph.open(empty.uri, durability="os")
     # As another process knows the branch.
-    monkeypatch.setattr(empty, "_line", Line(empty._handle.store, "main", "main"))
+    monkeypatch.setattr(empty._handle, "branch_head", Line(empty._handle.store, "main", "main"))
     ages = iter((50, 60))
 
     def overtaken(*given: Any) -> Any:

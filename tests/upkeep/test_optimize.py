@@ -219,6 +219,6 @@ def test_a_store_that_fails_on_the_way_is_told_as_such(verb: str) -> None:
             graph._handle.store.effects.failing(Fault(1, "before")),
             pytest.raises(StorageError, match="injected fault") as told,
         ):
-            getattr(graph, verb)()
+            getattr(graph.maintenance, verb)()
         assert told.value.effect == "none"
         assert graph.refresh().snapshot.commit_id == head
