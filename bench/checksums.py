@@ -18,7 +18,7 @@ from unittest import mock
 import pyarrow as pa
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from omnigraph.storage.checksums import FileChecksum
 
 SCHEMA = "node Person { name: String @key  age: I32?  city: String? }"

@@ -21,7 +21,8 @@ from typing import Any
 
 import omnigraph
 from omnigraph import ids
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
+from omnigraph.api.handle import Handle
 from tests.cost.bills import METHODS, spoken
 from tests.history.apart import apart
 from tests.rig.brought import bring
@@ -85,7 +86,7 @@ def grown(graph: Graph, start: int, end: int) -> str:
     counts, took = [], []
     for n in range(start, end):
         begun = time.perf_counter()
-        with graph._store.effects.recorded() as seen:
+        with graph._handle.store.effects.recorded() as seen:
             graph.insert("Person", {"name": f"p{n}", "age": n})
         took.append(time.perf_counter() - begun)
         counts.append(len(seen))
@@ -100,7 +101,7 @@ def written_at_once(folder: str, count: int) -> Graph:
     fresh = omnigraph.init(f"{folder}/fresh{count}", SCHEMA, durability="os")
     if count:
         fresh.load({"Person": [{"name": f"p{n}", "age": n} for n in range(count)]}, mode="append")
-        fresh.optimize()
+        fresh.maintenance.optimize()
     return fresh
 
 
@@ -111,14 +112,14 @@ def requests(place: Place, graph: Graph) -> Iterator[str]:
 
     def lookup(_: int) -> None:
         line = apart(uri)
-        list(Graph(line.store, line).query(ONE))
+        list(Graph(Handle(line.store, line)).query(ONE))
 
     def cold(n: int) -> None:
         line = apart(uri)
-        Graph(line.store, line).insert("Person", {"name": f"cold{n}", "age": n})
+        Graph(Handle(line.store, line)).insert("Person", {"name": f"cold{n}", "age": n})
 
     line = apart(uri)
-    held = Graph(line.store, line)
+    held = Graph(Handle(line.store, line))
     held.insert("Person", {"name": "first", "age": 0})
     kinds: dict[str, Callable[[int], Any]] = {
         "a write, warm": lambda n: held.insert("Person", {"name": f"warm{n}", "age": n}),
@@ -157,9 +158,9 @@ def main(count: int) -> None:
             bills += look(place, f"{age:,}", graph, written_at_once(place.folder, age), writes)
             before = age
         fresh = omnigraph.open(f"{place.folder}/fresh{count}")
-        graph.optimize()
+        graph.maintenance.optimize()
         bills += look(place, "after optimize", graph, fresh)
-        graph.cleanup(keep=1, older_than=0, grace=0, confirm=True)
+        graph.maintenance.cleanup(keep=1, older_than=0, grace=0, confirm=True)
         bills += look(place, "after cleanup", graph, fresh)
         print(f"\n{'commits':<16}{'requests of':<16}{'the least':<30}the most, of {SOME}")
         print("\n".join(bills))

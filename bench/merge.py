@@ -61,7 +61,7 @@ class Target:
         for start in range(0, each, BATCH):
             part = range(start, min(each, start + BATCH))
             self.graph.load({f"T{n}": people(part, 0) for n in range(tables)}, mode="append")
-        self.graph.ensure_indices()
+        self.graph.maintenance.ensure_indices()
 
     def apart(self, delta: int) -> tuple[str, str]:
         """A branch with so many changes, and one to merge it into that has its own."""
@@ -241,7 +241,7 @@ def _build(place: str, rows: int) -> None:
     graph = omnigraph.init(place, schema, durability="os")
     for start in range(0, rows, 20_000):
         graph.load({"Doc": documents(range(start, min(rows, start + 20_000)), 0)}, mode="append")
-    graph.ensure_indices()
+    graph.maintenance.ensure_indices()
     side = graph.branches.create("side")
     side.load({"Doc": documents(range(0, rows, max(1, rows // 1000))[:1000], 1)}, mode="merge")
     graph.load({"Doc": documents(range(rows - 1, rows), 2)}, mode="merge")

@@ -137,7 +137,7 @@ def main(rows: int, durability: str) -> None:
     """Make a large graph, then measure every kind of write on it."""
     with tempfile.TemporaryDirectory() as scratch:
         graph = omnigraph.init(Path(scratch) / "g", SCHEMA, durability=durability)  # type: ignore[arg-type]
-        line = graph._line
+        line = graph._handle.branch_head
         names = [f"p{n}" for n in range(rows)]
         ages = pa.array([n % 100 for n in range(rows)], pa.int32())
         start = time.perf_counter()

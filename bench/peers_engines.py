@@ -102,8 +102,8 @@ class Ours:
                 staged = stage_append(txn.store, txn.table(key), rows)
                 return PublishPlan("load", {key: staged}, epoch=txn.base.state.head.gc_epoch)
 
-            publish(graph._line, prepare)
-        ensure_indices(graph._line)
+            publish(graph._handle.branch_head, prepare)
+        ensure_indices(graph._handle.branch_head)
         # The others keep their neighbour lists in their files, too.
         os.environ["OMNIGRAPH_TRAVERSAL_MODE"] = "csr"
         os.environ["OMNIGRAPH_CACHE_DIR"] = str(place / "cache")

@@ -116,7 +116,10 @@ class Bench:
     def parse_ndjson(self) -> "Clock":
         """The NDJSON as the tables of its types, and that is all."""
         graph = self._graph()
-        job, run = job_of(graph, "append"), Run(self.spark, graph._line, Bulk("append"), ())
+        job, run = (
+            job_of(graph, "append"),
+            Run(self.spark, graph._handle.branch_head, Bulk("append"), ()),
+        )
         run.bulk = replace(run.bulk, inputs=find_inputs(self.lines))
         pieces = run.pieces()
         units = self.spark.range(0, len(pieces), 1, len(pieces))
@@ -128,7 +131,9 @@ class Bench:
     def stage_parquet(self) -> "Clock":
         """The Parquet read, shaped, checked row by row, and written as fragments."""
         graph = self._graph()
-        run = Run(self.spark, graph._line, Bulk("append", find_inputs(self.files)), ())
+        run = Run(
+            self.spark, graph._handle.branch_head, Bulk("append", find_inputs(self.files)), ()
+        )
         with Clock() as clock:
             out = run.notes(job_of(graph, "append"), run.pieces())
             out.where("kind = 'count'").count()
@@ -234,7 +239,9 @@ class Bench:
     def _load(self, name: str, data: Any) -> "Clock":
         graph = self._graph()
         with Clock() as clock:
-            done = load_on_spark(self.spark, graph._line, Bulk("append", find_inputs(data)))
+            done = load_on_spark(
+                self.spark, graph._handle.branch_head, Bulk("append", find_inputs(data))
+            )
         if done.commit is None:
             raise SystemExit(f"{name} was refused: {done.problems[:3]}")
         self.stages[name] = dict(done.summary.seconds)
@@ -301,7 +308,7 @@ def parsing(job: Job, pieces: Any) -> Any:
 
 def job_of(graph: Any, mode: Any) -> Job:
     """What tasks of a load into a graph would be told."""
-    return Run(None, graph._line, Bulk(mode), ()).job(graph.snapshot)  # type: ignore[arg-type]
+    return Run(None, graph._handle.branch_head, Bulk(mode), ()).job(graph.snapshot)  # type: ignore[arg-type]
 
 
 # What is compared with what, and how fast it has to be at least: the seconds of the second by those

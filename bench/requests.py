@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from tests.cost.bills import Cost, add, cost_of_requests, open_cold, wide_schema, window, with_hops
 from tests.rig.proxy import Proxy, requests_of
 from tests.rig.seaweed import seaweed
@@ -33,7 +33,7 @@ def told(proxy: Proxy, title: str, action: Callable[[], object]) -> None:
 
 def writes(proxy: Proxy, graph: Graph) -> None:
     """Appends to one, two and three tables."""
-    line = graph._line
+    line = graph._handle.branch_head
     add(line, "warm", (PERSON, CITY, LIVES_IN))
     for keys in ((PERSON,), (PERSON, CITY), (PERSON, CITY, LIVES_IN)):
         told(proxy, f"append a row to {len(keys)} table(s)", partial(add, line, "x", keys))
@@ -64,7 +64,7 @@ def ageing(proxy: Proxy, graph: Graph, count: int) -> None:
     costs: list[Cost] = []
     for n in range(count):
         with requests_of(proxy) as made:
-            add(graph._line, f"r{n}")
+            add(graph._handle.branch_head, f"r{n}")
         costs.append(cost_of_requests(made))
     print("\n".join(window(f"{count} publishes one after another", costs)))
 

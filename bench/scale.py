@@ -103,7 +103,7 @@ def measure(spark: Any, folder: Path, edges: int) -> dict[str, Taken]:
     files = generate(folder / "data", edges)
     graph = omnigraph.init(folder / "graph", SCHEMA, durability="os")
     with Peak() as loading, Clock() as load:
-        done = load_on_spark(spark, graph._line, Bulk("append", find_inputs(files)))
+        done = load_on_spark(spark, graph._handle.branch_head, Bulk("append", find_inputs(files)))
     if done.commit is None:
         raise SystemExit(f"refused: {done.problems[:3]}")
     with Peak() as writing, Clock() as export:

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from omnigraph import errors as errors
     from omnigraph import testing as testing
-    from omnigraph.aio import AsyncGraph as AsyncGraph
-    from omnigraph.aio import open as aopen
+    from omnigraph.api.async_graph import AsyncGraph as AsyncGraph
+    from omnigraph.api.async_graph import open as aopen
+    from omnigraph.api.graph import Graph as Graph
+    from omnigraph.api.opening import init as init
+    from omnigraph.api.opening import open as open
+    from omnigraph.api.transactions import Transaction as Transaction
     from omnigraph.baseline import Baseline as Baseline
     from omnigraph.feed import ChangeBlock as ChangeBlock
     from omnigraph.feed import Feed as Feed
-    from omnigraph.graph import Graph as Graph
-    from omnigraph.graph import init as init
-    from omnigraph.graph import open as open
     from omnigraph.history.commit import Commit as Commit
     from omnigraph.nodes import EdgeSet as EdgeSet
     from omnigraph.nodes import Node as Node
@@ -29,19 +30,18 @@ if TYPE_CHECKING:
     from omnigraph.result import Result as Result
     from omnigraph.result import ResultStream as ResultStream
     from omnigraph.row import Row as Row
-    from omnigraph.transaction import Transaction as Transaction
 
 __version__ = "0.1.0"
 
 _PLACES = {
-    "AsyncGraph": "aio:AsyncGraph",
+    "AsyncGraph": "api.async_graph:AsyncGraph",
     "Baseline": "baseline:Baseline",
     "ChangeBlock": "feed:ChangeBlock",
     "ChangePage": "pages:ChangePage",
     "Commit": "history.commit:Commit",
     "EdgeSet": "nodes:EdgeSet",
     "Feed": "feed:Feed",
-    "Graph": "graph:Graph",
+    "Graph": "api.graph:Graph",
     "LoadReport": "receipt:LoadReport",
     "Node": "nodes:Node",
     "NodeSet": "nodes:NodeSet",
@@ -50,11 +50,11 @@ _PLACES = {
     "Result": "result:Result",
     "ResultStream": "result:ResultStream",
     "Row": "row:Row",
-    "Transaction": "transaction:Transaction",
-    "aopen": "aio:open",
+    "Transaction": "api.transactions:Transaction",
+    "aopen": "api.async_graph:open",
     "errors": "errors:",
-    "init": "graph:init",
-    "open": "graph:open",
+    "init": "api.opening:init",
+    "open": "api.opening:open",
     "testing": "testing:",
 }
 

@@ -11,7 +11,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from omnigraph.graph import Graph, init
+from omnigraph.api.graph import Graph
+from omnigraph.api.opening import init
 
 
 @contextmanager

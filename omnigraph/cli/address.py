@@ -16,7 +16,7 @@ from . import show
 from .options import scope_option, settings
 
 if TYPE_CHECKING:
-    from omnigraph.graph import Graph
+    from omnigraph.api.graph import Graph
     from omnigraph.storage.root import Root
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -82,7 +82,7 @@ def shown_at(uri: str, branch: str | None, snapshot: str | None) -> "Graph":
     """Open a graph for reading: a branch (default main) or a past revision."""
     if branch is not None and snapshot is not None:
         raise click.UsageError("--branch and --snapshot both name a state: use only one of them")
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(uri, branch=branch or "main", read_only=True)
     return graph if snapshot is None else graph.at(snapshot)

@@ -70,7 +70,7 @@ def _run(verb: str, commit: str, branch: str, how: dict[str, Any]) -> None:
     if not how["dry_run"]:
         tell_target(verb, root)
         will_write()
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=branch, actor=actor, read_only=how["dry_run"])
     flag = "--branch" if verb == "revert" else "--into"
@@ -79,7 +79,7 @@ def _run(verb: str, commit: str, branch: str, how: dict[str, Any]) -> None:
     sides = branch, f"before {commit}" if verb == "revert" else commit
     turned = "reverted" if verb == "revert" else "applied"
     what = f"'{commit}' cannot be {turned} on '{branch}'"
-    call = graph.revert if verb == "revert" else graph.cherry_pick
+    call = graph.revisions.revert if verb == "revert" else graph.revisions.cherry_pick
     try:
         done = call(commit, strategy=strategy, **how)
     except MergeConflict as error:

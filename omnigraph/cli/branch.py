@@ -66,7 +66,7 @@ def create(
     """
     root = address(uri, store, way="--uri")
     tell_target("branch create", root)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, actor=actor)
     made = graph.branches.create(name, from_=source, commit=commit_id)
@@ -86,7 +86,7 @@ def create(
 def list_(graph_uri: str | None, uri: str | None, store: str | None) -> None:
     """List branches, sorted by name."""
     root = address(graph_uri, store, option=uri)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     names = open_graph(root.uri, read_only=True).branches.names()
     if settings().json:
@@ -107,7 +107,7 @@ def delete(name: str, uri: str | None, store: str | None, actor: str | None, yes
     root = address(uri, store, way="--uri")
     consent(f"delete branch {name}", root, yes=yes)
     tell_target("branch delete", root)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, actor=actor)
     graph.branches.delete(name)

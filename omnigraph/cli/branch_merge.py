@@ -52,7 +52,7 @@ def merge(source: str, into: str, uri: str | None, store: str | None, **how: Any
     if not dry_run:
         tell_target("branch merge", root)
         will_write()
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=into, actor=actor, read_only=dry_run)
     words = ("branch", "merge", source, *(("--into", into) if into != "main" else ()))
@@ -118,7 +118,7 @@ def rename(name: str, new_name: str, uri: str | None, store: str | None, actor: 
     """Rename a branch. Running readers and writers of the branch are not disturbed."""
     root = address(uri, store, way="--uri")
     tell_target("branch rename", root)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, actor=actor)
     made = graph.branches.rename(name, new_name)

@@ -81,16 +81,16 @@ def poll(
         raise click.UsageError("--cursor and --start both say where to begin: use only one of them")
     root = address(uri, store, way="--uri")
     seconds = _seconds(rest["interval"])
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
     from omnigraph.pages import PageLimits
 
     PageLimits(limit)
     graph = open_graph(root.uri, branch=branch, read_only=True)
     if rest["follow"]:
-        for block in graph.follow(start, cursor=cursor, poll=seconds, **chosen(rest)):
+        for block in graph.changes.follow(start, cursor=cursor, poll=seconds, **chosen(rest)):
             _line(block.to_json() | {"cursor": block.cursor})
         return
-    _told(graph.changes(start, cursor=cursor, **chosen(rest)), limit)
+    _told(graph.changes.feed(start, cursor=cursor, **chosen(rest)), limit)
 
 
 def _told(feed: "Feed", limit: int) -> None:
@@ -182,9 +182,11 @@ def baseline(out: str, branch: str, uri: str | None, store: str | None, **filter
     captures into the same file wait for one another; their lock, PATH.lock, is not removed.
     """
     root = address(uri, store, way="--uri")
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
-    made = open_graph(root.uri, branch=branch, read_only=True).baseline(out, **chosen(filters))
+    made = open_graph(root.uri, branch=branch, read_only=True).changes.baseline(
+        out, **chosen(filters)
+    )
     if settings().json:
         show.document(made.to_json())
     else:
@@ -210,10 +212,12 @@ def commit_changes(
 ) -> None:
     """Show what one commit changed against its first parent. HEAD is the newest commit of main."""
     root = address(uri, store, way="--uri")
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, read_only=True)
-    pages = graph.commit_pages(commit_id, page_token=page_token, limit=limit, **chosen(filters))
+    pages = graph.changes.commit_pages(
+        commit_id, page_token=page_token, limit=limit, **chosen(filters)
+    )
     first = next(pages)
     if page_token is not None:
         pages = iter(())

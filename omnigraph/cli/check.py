@@ -122,9 +122,9 @@ def _show(found: "Checkup", quick: bool) -> None:
 
 
 def _absent(root: "Root", absent: tuple[str, str], also: tuple[str, ...]) -> None:
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
-    found = open_graph(root.uri, read_only=True).check_absent(*absent, also=also)
+    found = open_graph(root.uri, read_only=True).maintenance.check_absent(*absent, also=also)
     if settings().json:
         show.document({"uri": root.uri, **found.to_json()})
     else:

@@ -61,12 +61,12 @@ def cleanup(store: str | None, uri: str | None, no_progress: bool, yes: bool, **
     if how["confirm"]:
         consent("cleanup", root, yes=yes)
     tell_target("cleanup" if how["confirm"] else "preview of cleanup", root)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     where = chosen(how.pop("engine"), how.pop("master"), how.pop("remote"))
     graph = open_graph(root.uri, read_only=not how["confirm"])
     with progress("cleanup", hidden=no_progress or not how["confirm"]) as told:
-        done = graph.cleanup(progress=told, **how, **where)
+        done = graph.maintenance.cleanup(progress=told, **how, **where)
     if settings().json:
         show.document(_facts(root.uri, how) | done.to_json())
     else:

@@ -46,7 +46,7 @@ def list_(
     """List the commits in the history of a branch, newest first."""
     root = address(uri, store)
     wanted = dict(_filter(text) for text in filters)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=branch, read_only=True)
     operation = wanted.pop("operation", None)
@@ -75,9 +75,9 @@ def _filter(text: str) -> tuple[str, str]:
 def show_(commit_id: str, uri: str | None, store: str | None) -> None:
     """Show one commit: author, time, message and changes. HEAD is the newest commit of main."""
     root = address(uri, store, way="--uri")
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
-    found = open_graph(root.uri, read_only=True).commit(commit_id)
+    found = open_graph(root.uri, read_only=True).revisions.commit(commit_id)
     if settings().json:
         show.document(document(found))
     else:

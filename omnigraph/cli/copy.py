@@ -23,11 +23,11 @@ def copy(source: str, target: str, no_progress: bool, no_verify: bool, actor: st
     """
     origin, root = place(source), place(target)
     tell_target("copy to", root)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(origin.uri, read_only=True, actor=actor)
     with progress("copy", hidden=no_progress) as told:
-        done = graph.copy_to(root.uri, progress=told, verify=not no_verify)
+        done = graph.maintenance.copy_to(root.uri, progress=told, verify=not no_verify)
     if settings().json:
         facts = {"source": origin.uri, "uri": root.uri, "branches": list(done.branches)}
         counted = {"objects": done.objects, "bytes": done.bytes, "actor_id": graph.actor}

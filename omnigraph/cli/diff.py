@@ -13,8 +13,8 @@ from .options import settings, shared_options
 from .query import print_lines
 
 if TYPE_CHECKING:
+    from omnigraph.api.graph import Graph
     from omnigraph.comparison import Diff
-    from omnigraph.graph import Graph
 
 
 @click.command()
@@ -41,7 +41,7 @@ def diff(
     A..B is the same as A B; A...B shows what B changed since it diverged from A.
     """
     root = address(uri, store, way="--uri")
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, read_only=True)
     found = graph.diff(old_revision, new_revision, **chosen(filters))

@@ -12,7 +12,7 @@ from .conflicts import Command, short_value
 from .options import settings, shared_options, snapshot_option
 
 if TYPE_CHECKING:
-    from omnigraph.graph import Graph
+    from omnigraph.api.graph import Graph
     from omnigraph.history.commit import Commit
     from omnigraph.history.trace import Blamed, EntityHistory, EntityVersion
 
@@ -48,7 +48,7 @@ def history(type_name: str, entity_id: str, limit: int | None, **where: Any) -> 
     """
     graph = _shown(where)
     key = _key(graph, type_name, entity_id)
-    found = graph.history(type_name, key, kind=where["kind"], limit=limit)
+    found = graph.revisions.history(type_name, key, kind=where["kind"], limit=limit)
     if not found and found.complete:
         from omnigraph.errors import EntityNotFound
 
@@ -68,7 +68,7 @@ def blame(type_name: str, entity_id: str, **where: Any) -> None:
     ID is the key of a node, or the id of an edge or of a node without a key.
     """
     graph = _shown(where)
-    found = graph.blame(type_name, _key(graph, type_name, entity_id), kind=where["kind"])
+    found = graph.revisions.blame(type_name, _key(graph, type_name, entity_id), kind=where["kind"])
     if settings().json:
         told = [_property(one) for one in found.values()]
         show.document({"type_name": type_name, "entity_id": entity_id, "properties": told})

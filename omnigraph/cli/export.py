@@ -71,7 +71,7 @@ def _by_spark(
         raise click.UsageError("--iso-dates cannot be combined with --format")
     if out is None:
         raise click.UsageError("--format writes many files: pass a new folder with --out")
-    shown = graph.spark(master=how["master"], remote=how["remote"])
+    shown = graph.spark.frames(master=how["master"], remote=how["remote"])
     with progress("export", hidden=how["no_progress"]) as told:
         done = shown.export(out, how["form"], types=types, ordered=how["ordered"], progress=told)
     if settings().json:

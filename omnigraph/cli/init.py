@@ -29,7 +29,7 @@ def init(uri: str, schema_path: str, force: bool, actor: str | None) -> None:
     root = place(uri)
     source = files.read_source(schema_path)
     tell_target("init", root)
-    from omnigraph.graph import init as init_graph
+    from omnigraph.api.opening import init as init_graph
     from omnigraph.storage.layout import STAMP
 
     _warn(source)

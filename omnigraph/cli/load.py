@@ -82,7 +82,7 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
         consent("load --mode overwrite", root, yes=how["yes"])
     tell_target("load into", root)
     will_write()
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, actor=how["actor"])
     asked = how["report"] or how["rejects"] is not None or how["dry_run"]

@@ -36,7 +36,7 @@ def log(uri: str | None, branch: str, limit: int, store: str | None, **how: Any)
     For programs, use `omnigraph commit list`.
     """
     root = address(uri, store)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=branch, read_only=True)
     found = graph.log(actor=how["who"], type=how["type_name"], all=how["every"])

@@ -36,7 +36,7 @@ def mutate(
     root = address(None, store, way="--store")
     tell_target("mutate", root)
     will_write()
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=branch, actor=actor)
     try:

@@ -30,10 +30,10 @@ def optimize(
     """
     root = address(uri, store)
     tell_target("optimize", root)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=branch or "main")
-    done = graph.optimize(types=types or None, **chosen(**where))
+    done = graph.maintenance.optimize(types=types or None, **chosen(**where))
     if settings().json:
         rows = [one.to_json() for one in done.datasets]
         show.document({"uri": root.uri, "engine": done.engine, "datasets": rows})
@@ -81,11 +81,11 @@ def ensure_indices(store: str | None, uri: str | None, branch: str | None, **whe
     """Build the indexes that the schema declares, over all rows not covered yet."""
     root = address(uri, store)
     tell_target("ensure-indices", root)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=branch or "main")
-    done = graph.ensure_indices(**chosen(**where))
-    pending = graph.pending_indices()
+    done = graph.maintenance.ensure_indices(**chosen(**where))
+    pending = graph.maintenance.pending_indices()
     if settings().json:
         rows = [{"type_key": key, "property": name, "reason": why} for key, name, why in pending]
         made = [{"type_key": key, "indexes": list(names)} for key, names in done.indexes.items()]

@@ -49,10 +49,13 @@ def list_(uri: str | None, store: str | None) -> None:
     is kept. Fix the cause and retry it, or drop it.
     """
     root = address(uri, store)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, read_only=True)
-    outcomes, waiting = graph.recoveries(), graph.set_aside()
+    outcomes, waiting = (
+        graph.maintenance.operations.recoveries(),
+        graph.maintenance.operations.set_aside(),
+    )
     if settings().json:
         settled = [one.to_json() for one in outcomes]
         aside = [operation.to_json() for operation in waiting]
@@ -82,9 +85,9 @@ def retry(operation_id: str, uri: str | None, store: str | None, actor: str | No
     """
     root = address(uri, store, way="--uri")
     tell_target("recovery retry", root)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
-    outcome = open_graph(root.uri, actor=actor).retry_operation(operation_id)
+    outcome = open_graph(root.uri, actor=actor).maintenance.operations.retry(operation_id)
     if settings().json:
         show.document({"uri": root.uri, "outcome": outcome.to_json() if outcome else None})
         return
@@ -113,14 +116,14 @@ def drop(
     The drop is recorded. Without --confirm nothing is changed.
     """
     root = address(uri, store, way="--uri")
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     if not confirm:
         _preview_drop(root.uri, operation_id)
         return
     consent("recovery drop", root, yes=yes)
     tell_target("recovery drop", root)
-    outcome = open_graph(root.uri, actor=actor).drop_operation(operation_id)
+    outcome = open_graph(root.uri, actor=actor).maintenance.operations.drop(operation_id)
     if settings().json:
         show.document({"uri": root.uri, "outcome": outcome.to_json()})
         return
@@ -128,10 +131,10 @@ def drop(
 
 
 def _preview_drop(uri: str, operation_id: str) -> None:
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
     from omnigraph.history.set_aside import find_set_aside
 
-    operation = find_set_aside(open_graph(uri, read_only=True)._store, operation_id)
+    operation = find_set_aside(open_graph(uri, read_only=True)._handle.store, operation_id)
     if settings().json:
         show.document({"uri": uri, "outcome": None, "set_aside": [operation.to_json()]})
     else:

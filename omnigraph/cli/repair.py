@@ -78,8 +78,8 @@ def repair(
 
 def _run(root: "Root", branch: str, confirm: bool, force: bool, how: dict[str, Any]) -> "Repair":
     """Repair a branch; if it cannot be opened, only report damage or restore its manifest."""
+    from omnigraph.api.opening import open as open_graph
     from omnigraph.errors import GraphNotInitialized, StorageError
-    from omnigraph.graph import open as open_graph
     from omnigraph.health.repair import repair_graph, repair_manifests
     from omnigraph.health.restore_names import NameChoice
     from omnigraph.storage.effects import Effects
@@ -95,9 +95,11 @@ def _run(root: "Root", branch: str, confirm: bool, force: bool, how: dict[str, A
         restored = repair_manifests(opened, confirm=True)
         if not any(one.action == "restored" for one in restored):
             raise
-        done = open_graph(root.uri, branch=branch).repair(confirm=True, force=force, **how)
+        done = open_graph(root.uri, branch=branch).maintenance.repair(
+            confirm=True, force=force, **how
+        )
         return replace(done, versions=(*restored, *done.versions))
-    return graph.repair(confirm=confirm, force=force, **how)
+    return graph.maintenance.repair(confirm=confirm, force=force, **how)
 
 
 def _show(done: "Repair") -> None:

@@ -59,10 +59,10 @@ def plan(
     No data is read, nothing is changed. Exits 1 if a step is not supported.
     """
     root, source = address(uri, store), files.read_source(path)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=branch, read_only=True)
-    found = graph.plan_schema(source, allow_data_loss=allow_data_loss)
+    found = graph.schema.plan(source, allow_data_loss=allow_data_loss)
     if settings().json:
         show.document({"uri": root.uri, **found.to_json()})
     else:
@@ -104,11 +104,11 @@ def apply(
         will_write()
     if how["allow_data_loss"] and not how["dry_run"]:
         consent("dropping data with its history", root, yes=yes)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=branch, actor=actor, read_only=how["dry_run"])
     try:
-        done = graph.apply_schema(source, **how)
+        done = graph.schema.apply(source, **how)
     except SchemaViolation as error:
         if not settings().json and len(error.lines) > 1:
             show.note("\n".join(error.lines))

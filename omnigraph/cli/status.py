@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def status(uri: str | None, store: str | None, branch: str) -> None:
     """Show fragments, versions, bytes and index coverage, and the commands that help."""
     root = address(uri, store)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
-    found = open_graph(root.uri, branch=branch, read_only=True).status()
+    found = open_graph(root.uri, branch=branch, read_only=True).maintenance.status()
     if settings().json:
         show.document({"uri": root.uri, **found.to_json()})
         return

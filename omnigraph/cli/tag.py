@@ -48,7 +48,7 @@ def create(name: str, point: str | None, uri: str | None, store: str | None, **h
     """
     root = address(uri, store, way="--uri")
     tell_target("tag create", root)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=how["branch"], actor=how["actor"])
     made = graph.tag(name, point, message=how["message"])
@@ -66,9 +66,9 @@ def create(name: str, point: str | None, uri: str | None, store: str | None, **h
 def list_(graph_uri: str | None, uri: str | None, store: str | None) -> None:
     """List tags, sorted by name."""
     root = address(graph_uri, store, option=uri)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
-    found = open_graph(root.uri, read_only=True).tags()
+    found = open_graph(root.uri, read_only=True).tags.values()
     if settings().json:
         show.document({"tags": [_document(one) for one in found]})
         return
@@ -87,10 +87,10 @@ def delete(name: str, uri: str | None, store: str | None, actor: str | None) -> 
     """Delete a tag. Its commit is kept while branches, other tags or its age retain it."""
     root = address(uri, store, way="--uri")
     tell_target("tag delete", root)
-    from omnigraph.graph import open as open_graph
+    from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, actor=actor)
-    graph.untag(name)
+    graph.tags.delete(name)
     if settings().json:
         show.document({"uri": root.uri, "name": name.strip(), "actor_id": graph.actor})
     else:

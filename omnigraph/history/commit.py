@@ -124,7 +124,7 @@ class Commit:
         """Return what it changed against its first parent; filter by `types`, `kinds`, `ops`."""
         if self.graph is None:
             raise UsageError(reason=f"commit {self.id} was not returned by a graph handle")
-        return self.graph._changes_of(self.id, **filters)
+        return self.graph.changes_of_commit(self.id, **filters)
 
     def to_json(self) -> dict[str, Any]:
         """Return the metadata of the commit's row; absent members are omitted."""

@@ -26,6 +26,7 @@ def replayed(store: Store, state: State, signature: Signature) -> Commit | None:
 
     Raises:
         InputError: the key was used for another request; the caller confuses two writes.
+
     """
     found = None if signature.key is None else commit_of_key(store, state, signature.key)
     return None if found is None else _same_request(found, signature)

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph import Graph, aio
-from omnigraph.aio import AsyncGraph
+from omnigraph import Graph
+from omnigraph.api import threads
+from omnigraph.api.async_graph import AsyncGraph
 from omnigraph.errors import Cancelled, OmnigraphError
 from omnigraph.terms import STOP
 from tests.api.conftest import SCHEMA
@@ -97,9 +98,12 @@ def test_a_write_that_is_called_off_before_it_is_published_has_no_effect(graph: 
     there = AsyncGraph(graph)
 
     async def work() -> None:
-        with graph._line.turn():  # somebody else is writing: ours must wait
+        with graph._handle.branch_head.turn():  # somebody else is writing: ours must wait
             task = asyncio.create_task(there.insert("Person", {"name": "eve"}))
-            while not graph._line._waiting or len(graph._line._waiting) < 2:
+            while (
+                not graph._handle.branch_head._waiting
+                or len(graph._handle.branch_head._waiting) < 2
+            ):
                 await asyncio.sleep(0.01)
             task.cancel()
             await asyncio.sleep(0.05)
@@ -117,11 +121,11 @@ def test_a_write_that_waits_in_the_pool_is_called_off(
     from concurrent.futures import ThreadPoolExecutor
 
     pool = ThreadPoolExecutor(1)
-    monkeypatch.setattr(aio, "_pool", pool)
+    monkeypatch.setattr(threads, "_pool", pool)
     held = threading.Event()
 
     async def work() -> None:
-        busy = asyncio.create_task(aio.run(held.wait))
+        busy = asyncio.create_task(threads.run(held.wait))
         task = asyncio.create_task(AsyncGraph(graph).insert("Person", {"name": "eve"}))
         await asyncio.sleep(0.05)
         task.cancel()
@@ -150,7 +154,7 @@ def test_the_wish_to_stop_is_an_error_without_effect(graph: Graph) -> None:
 
 def test_handles_can_be_pickled(graph: Graph) -> None:
     graph.branches.create("b")
-    handles = [graph, graph.checkout("b"), graph.at("HEAD~1"), graph.pin()]
+    handles = [graph, graph.checkout("b"), graph.at("HEAD~1"), graph.revisions.pin()]
     for handle in handles:
         again = pickle.loads(pickle.dumps(handle))
         assert again.branch_name == handle.branch_name
@@ -161,11 +165,11 @@ def test_handles_can_be_pickled(graph: Graph) -> None:
 
 def test_a_pickled_handle_holds_no_secrets(tmp_path: Path) -> None:
     graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
-    root = graph._store.root
+    root = graph._handle.store.root
     options = {"aws_secret_access_key": "s3cret", "aws_session_token": "t0ken", "timeout": "5s"}
     object.__setattr__(root, "options", options)
     object.__setattr__(root, "scheme", "s3")
-    facts = graph.__reduce__()
+    facts = graph._handle.__reduce__()
     assert b"s3cret" not in pickle.dumps(facts[1])
     assert b"t0ken" not in pickle.dumps(facts[1])
     assert facts[1][1]["storage_options"] == {"timeout": "5s"}

@@ -219,7 +219,7 @@ def test_a_read_sees_the_newest_state_unless_it_is_pinned(graph: Graph) -> None:
     other = omnigraph.open(graph.uri, durability="os")
     count = "match { $p: Person } return { count($p) as n }"
     before = graph.head.id
-    with graph.pin() as fixed:
+    with graph.revisions.pin() as fixed:
         other.insert("Person", {"name": "eve"})
         assert graph.query(count).scalar() == 5
         assert fixed.query(count).scalar() == fixed.nodes("Person").count() == 4
@@ -359,7 +359,7 @@ def test_a_value_that_is_missing_and_a_path_that_is_none_are_told(people: Graph)
 def test_short_forms_of_what_a_handle_shows(people: Graph) -> None:
     assert repr(people.schema).startswith("<Schema of Firm, Note, Person")
     assert len(repr(people.head)) < 150
-    assert people.commit("HEAD").id == people.head.id
+    assert people.revisions.commit("HEAD").id == people.head.id
     assert people.log()[-1].message == "created"
     assert "probed" in (people.log()[-1].note or "")
     with pytest.raises(InputError, match="unknown revision") as unknown:

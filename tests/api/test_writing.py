@@ -87,7 +87,8 @@ def test_insert_is_strict_and_upsert_replaces(graph: Graph) -> None:
     assert (graph["Person", "ann"].age, graph["Person", "ann"].team) == (31, None)
     assert graph["Person", "new"].age is None
     with pytest.raises(UsageError, match="unknown option"):
-        graph.insert("Person", {"name": "z"}, colour="red")
+        options: Any = {"colour": "red"}
+        graph.insert("Person", {"name": "z"}, **options)
 
 
 def test_update_and_delete(graph: Graph) -> None:
@@ -135,7 +136,7 @@ def test_a_receipt_does_not_contradict_itself(graph: Graph) -> None:
         tx.delete("Person", where="name = 'z'")
     assert tx.receipt is not None
     assert (bool(tx.receipt), tx.receipt.total, tx.receipt.ids) == (False, 0, {})
-    built = graph.ensure_indices()
+    built = graph.maintenance.ensure_indices()
     assert built
     assert "no entity changed" in repr(built)
 
@@ -147,7 +148,7 @@ def test_a_branch_that_is_gone_is_not_found_by_writes(graph: Graph) -> None:
         lambda: gone.insert("Person", {"name": "z"}),
         lambda: gone.load(b'{"type":"Note","data":{"text":"x"}}', mode="merge"),
         lambda: gone.mutate('insert Person { name: "q" }'),
-        gone.ensure_indices,
+        gone.maintenance.ensure_indices,
     ]
     for write in writes:
         with pytest.raises(BranchNotFound):
@@ -221,7 +222,7 @@ def test_retry_gives_up(graph: Graph) -> None:
 
     calls.clear()
     with pytest.MonkeyPatch.context() as patch, pytest.raises(ReadSetConflict):
-        patch.setattr(type(graph._line), "pause", staticmethod(lambda lost: None))
+        patch.setattr(type(graph._handle.branch_head), "pause", staticmethod(lambda lost: None))
         graph.retry(fail)
     assert len(calls) == 12
     calls.clear()
@@ -342,8 +343,8 @@ def test_an_export_loads_back(graph: Graph, tmp_path: Path) -> None:
 
 
 def test_indexes_are_built_once(graph: Graph) -> None:
-    assert graph.ensure_indices()
-    assert not graph.ensure_indices()
+    assert graph.maintenance.ensure_indices()
+    assert not graph.maintenance.ensure_indices()
     assert graph["Person", "ann"].age == 30
 
 
@@ -356,7 +357,7 @@ WRITES = [
     lambda g: g.delete("Person", where="name = 'ann'"),
     lambda g: g.load(b"", mode="append"),
     lambda g: g.transaction(),
-    lambda g: g.ensure_indices(),
+    lambda g: g.maintenance.ensure_indices(),
     lambda g: g.branches.create("x"),
     lambda g: g.branches.delete("x"),
 ]
@@ -364,7 +365,7 @@ WRITES = [
 
 @pytest.mark.parametrize("write", WRITES, ids=range(len(WRITES)))
 def test_a_handle_on_the_past_refuses_every_write(people: Graph, write: Any) -> None:
-    for handle in (people, people.at("HEAD~1"), people.pin()):
+    for handle in (people, people.at("HEAD~1"), people.revisions.pin()):
         with pytest.raises(ReadOnlyError):
             write(handle)
 

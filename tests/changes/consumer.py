@@ -25,7 +25,7 @@ class Consumer:
 
     def take_baseline(self, graph: Graph) -> bool:
         """Read everything; cut off on the way there is no cursor, and nothing is kept."""
-        made = graph.baseline()
+        made = graph.changes.baseline()
         rows = {}
         for record in made:
             if self.dice.random() < 0.02:
@@ -38,12 +38,12 @@ class Consumer:
     def begin(self, graph: Graph) -> None:
         """Note where it begins before anything is read: a cursor knows its branch."""
         if self.cursor is None:
-            self.cursor = graph.changes("beginning").cursor
+            self.cursor = graph.changes.feed("beginning").cursor
 
     def read_blocks(self, graph: Graph) -> None:
         """Read by `changes`, and stop somewhere; the cursor is not always kept in time."""
         self.begin(graph)
-        for block in graph.changes(cursor=self.cursor):
+        for block in graph.changes.feed(cursor=self.cursor):
             if self.dice.random() < 0.2:
                 return
             self.apply(block.commit.id, block.to_json()["changes"])
@@ -55,7 +55,7 @@ class Consumer:
         """Read by pages of a few changes; what was read of a commit half told is forgotten."""
         limit = self.dice.choice((1, 2, 3, 1000))
         self.begin(graph)
-        page = graph.poll_changes(cursor=self.cursor, limit=limit)
+        page = graph.changes.poll(cursor=self.cursor, limit=limit)
         parts: dict[str, list[Any]] = {}
         while True:
             for part in page.blocks:
@@ -71,7 +71,7 @@ class Consumer:
                 if page.caught_up:
                     return
             where: Any = {"cursor": page.cursor, "page_token": page.next_page_token}
-            page = graph.poll_changes(**where, limit=limit)
+            page = graph.changes.poll(**where, limit=limit)
 
     def apply(self, commit_id: str, documents: list[Any]) -> None:
         """A whole commit, once: what comes again must be what came before."""

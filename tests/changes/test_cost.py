@@ -13,7 +13,7 @@ FEW, MANY, FOLDS = 4, 12, 2
 def test_a_feed_costs_what_the_list_says(s3: S3) -> None:
     bill = Bill(s3.proxy)
     graph = omnigraph.init(s3.url, SCHEMA)
-    cursor = graph.changes().cursor
+    cursor = graph.changes.feed().cursor
     for n in range(MANY):
         graph.insert("AB"[n % 2], {"k": f"k{n}"})
     del graph
@@ -22,13 +22,13 @@ def test_a_feed_costs_what_the_list_says(s3: S3) -> None:
         gc.collect()
         cold = open_cold(s3.url)
         with bill.item(f"read {count} commits of one insert each, cold") as made:
-            feed = cold.changes(cursor=cursor)
+            feed = cold.changes.feed(cursor=cursor)
             assert [len(next(feed).changes) for _ in range(count)] == [1] * count
         totals.append(sum(made.counts.values()))
     with bill.item("look for more, nothing new"):
-        assert list(cold.changes(cursor=feed.cursor)) == []
+        assert list(cold.changes.feed(cursor=feed.cursor)) == []
     with bill.item("look for more, one by one, nothing new"):
-        assert cold.poll_changes(cursor=feed.cursor, limit=1).blocks == ()
+        assert cold.changes.poll(cursor=feed.cursor, limit=1).blocks == ()
     # A version opened, its new rows read; those that were folded on the way are looked at, too.
     assert totals[1] - totals[0] <= 3 * (MANY - FEW) + FOLDS
     assert bill.lines == golden("changes.txt", bill.lines)

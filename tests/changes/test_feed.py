@@ -28,7 +28,7 @@ CASES = Path(__file__).parents[1] / "cases" / "changes"
 
 
 def test_from_the_beginning_come_all_commits_oldest_first(shared: Graph) -> None:
-    feed = shared.changes("beginning")
+    feed = shared.changes.feed("beginning")
     found = list(feed)
     assert told(found) == FIVE
     assert [one.commit.id for one in found] == [one.id for one in reversed(shared.log())][1:]
@@ -60,7 +60,7 @@ def test_the_form_and_the_order_of_a_block_are_frozen(tmp_path: Path) -> None:
             {"type": "Person", "data": {"name": "cy"}},
         ]
         graph.load(rows, mode="append")
-        lines = [numbered(json.dumps(one.to_json())) for one in graph.changes("beginning")]
+        lines = [numbered(json.dumps(one.to_json())) for one in graph.changes.feed("beginning")]
     place = CASES / "blocks.jsonl"
     if os.environ.get("UPDATE_CASES"):
         place.write_text("\n".join(lines) + "\n")
@@ -68,35 +68,35 @@ def test_the_form_and_the_order_of_a_block_are_frozen(tmp_path: Path) -> None:
 
 
 def test_now_is_the_default_and_gives_only_a_cursor(graph: Graph) -> None:
-    feed = graph.changes()
+    feed = graph.changes.feed()
     assert (list(feed), feed.caught_up) == ([], True)
     graph.insert("Firm", {"name": "new"})
-    assert told(graph.changes(cursor=feed.cursor)) == [[("insert", "Firm", "new")]]
+    assert told(graph.changes.feed(cursor=feed.cursor)) == [[("insert", "Firm", "new")]]
 
 
 def test_every_cursor_stands_behind_its_block(shared: Graph) -> None:
-    for number, block in enumerate(shared.changes("beginning"), 1):
-        assert told(shared.changes(cursor=block.cursor)) == FIVE[number:]
-        assert told(shared.changes(f"after:{block.commit.id}")) == FIVE[number:]
+    for number, block in enumerate(shared.changes.feed("beginning"), 1):
+        assert told(shared.changes.feed(cursor=block.cursor)) == FIVE[number:]
+        assert told(shared.changes.feed(f"after:{block.commit.id}")) == FIVE[number:]
 
 
 def test_a_commit_after_the_feed_was_made_waits_for_the_next(graph: Graph) -> None:
-    feed = graph.changes("beginning")
+    feed = graph.changes.feed("beginning")
     next(feed)
     graph.insert("Firm", {"name": "late"})
     assert told(feed) == FIVE[1:]
-    assert told(graph.changes(cursor=feed.cursor)) == [[("insert", "Firm", "late")]]
+    assert told(graph.changes.feed(cursor=feed.cursor)) == [[("insert", "Firm", "late")]]
 
 
 def test_a_filter_keeps_every_commit_and_some_changes(shared: Graph) -> None:
-    firms = shared.changes("beginning", types=["Firm"])
+    firms = shared.changes.feed("beginning", types=["Firm"])
     assert [len(one.changes) for one in firms] == [0, 0, 0, 0, 1]
-    edges = shared.changes("beginning", kinds=["edge"], ops=["delete"])
+    edges = shared.changes.feed("beginning", kinds=["edge"], ops=["delete"])
     assert told(edges) == [[], [], [], [("delete", "Knows", "k")], []]
 
 
 def test_a_merge_is_told_against_its_first_parent(graph: Graph) -> None:
-    start = graph.changes().cursor
+    start = graph.changes.feed().cursor
     side = graph.branches.create("side")
     side.insert("Firm", {"name": "one"})
     side.insert("Firm", {"name": "two"})
@@ -104,10 +104,10 @@ def test_a_merge_is_told_against_its_first_parent(graph: Graph) -> None:
     made = graph.merge("side").commit
     assert made is not None
     both = [("insert", "Firm", "one"), ("insert", "Firm", "two")]
-    assert told(graph.changes(cursor=start)) == [[("insert", "Firm", "mine")], both]
-    assert [(one.op, one.type, one.id) for one in graph.commit(made.id).changes()] == both
+    assert told(graph.changes.feed(cursor=start)) == [[("insert", "Firm", "mine")], both]
+    assert [(one.op, one.type, one.id) for one in graph.revisions.commit(made.id).changes()] == both
     with pytest.raises(InputError, match="not in the first-parent history of branch 'main'"):
-        graph.changes(f"after:{side.head.id}")
+        graph.changes.feed(f"after:{side.head.id}")
 
 
 def test_clocks_that_disagree_change_no_order(tmp_path: Path) -> None:
@@ -116,21 +116,21 @@ def test_clocks_that_disagree_change_no_order(tmp_path: Path) -> None:
     for day, name in ((9, "one"), (3, "two"), (6, "three"), (1, "four")):
         with fixed(datetime(2024, 5, day, tzinfo=UTC), seed=day):  # another machine each time
             graph.insert("Firm", {"name": name})
-    found = [block[0][2] for block in told(graph.changes("beginning"))]
+    found = [block[0][2] for block in told(graph.changes.feed("beginning"))]
     assert found == ["one", "two", "three", "four"]
 
 
 def test_a_branch_tells_what_it_inherited(graph: Graph) -> None:
     side = graph.branches.create("side")
     side.insert("Firm", {"name": "one"})
-    assert told(side.changes("beginning")) == [*FIVE, [("insert", "Firm", "one")]]
+    assert told(side.changes.feed("beginning")) == [*FIVE, [("insert", "Firm", "one")]]
 
 
 def test_moved_files_are_an_empty_block(graph: Graph) -> None:
     graph.insert("Person", {"name": "cy"})  # a second fragment
-    start = graph.changes().cursor
-    assert write(graph._line, rewrite(), ["node:Person"]) is not None
-    (block,) = graph.changes(cursor=start)
+    start = graph.changes.feed().cursor
+    assert write(graph._handle.branch_head, rewrite(), ["node:Person"]) is not None
+    (block,) = graph.changes.feed(cursor=start)
     assert (block.commit.operation, list(block.changes)) == ("optimize", [])
 
 
@@ -142,57 +142,57 @@ def test_the_first_commit_has_nothing_before_it(shared: Graph) -> None:
 
 
 def test_a_changed_type_is_a_boundary_and_a_baseline_leads_over_it(graph: Graph) -> None:
-    start = graph.changes().cursor
-    firms = graph.changes(types=["Firm"]).cursor
+    start = graph.changes.feed().cursor
+    firms = graph.changes.feed(types=["Firm"]).cursor
     graph.insert("Firm", {"name": "before"})
-    graph.apply_schema(SCHEMA.replace("age: I32?", "age: I32?  size: I32?"))
+    graph.schema.apply(SCHEMA.replace("age: I32?", "age: I32?  size: I32?"))
     graph.insert("Person", {"name": "new", "size": 7})
-    feed = graph.changes(cursor=start)
+    feed = graph.changes.feed(cursor=start)
     assert told([next(feed)]) == [[("insert", "Firm", "before")]]
     behind = feed.cursor
-    page = graph.poll_changes(cursor=start)
+    page = graph.changes.poll(cursor=start)
     assert (page.cursor, page.caught_up) == (behind, False)
-    for call in (lambda: list(feed), lambda: graph.poll_changes(cursor=behind)):
+    for call in (lambda: list(feed), lambda: graph.changes.poll(cursor=behind)):
         with pytest.raises(ChangeSchemaBoundary) as error:
             call()
         assert error.value.type_name == "Person"
-    assert len(told(graph.changes(cursor=firms, types=["Firm"]))) == 3  # it did not change
-    made = graph.baseline()
+    assert len(told(graph.changes.feed(cursor=firms, types=["Firm"]))) == 3  # it did not change
+    made = graph.changes.baseline()
     assert len(list(made)) == 4
     graph.insert("Firm", {"name": "after"})
-    assert told(graph.changes(cursor=made.cursor)) == [[("insert", "Firm", "after")]]
+    assert told(graph.changes.feed(cursor=made.cursor)) == [[("insert", "Firm", "after")]]
 
 
 def test_a_property_with_a_new_name_is_a_boundary(graph: Graph) -> None:
     """No row has changed; who copies by name would keep the old one."""
-    start, firms = graph.changes().cursor, graph.changes(types=["Firm"]).cursor
-    graph.apply_schema(SCHEMA.replace("age: I32?", 'years: I32? @rename_from("age")'))
+    start, firms = graph.changes.feed().cursor, graph.changes.feed(types=["Firm"]).cursor
+    graph.schema.apply(SCHEMA.replace("age: I32?", 'years: I32? @rename_from("age")'))
     with pytest.raises(ChangeSchemaBoundary) as error:
-        list(graph.changes(cursor=start))
+        list(graph.changes.feed(cursor=start))
     assert error.value.type_name == "Person"
-    assert told(graph.changes(cursor=firms, types=["Firm"])) == [[]]
+    assert told(graph.changes.feed(cursor=firms, types=["Firm"])) == [[]]
 
 
 def test_a_filter_knows_a_type_that_was_dropped_since(graph: Graph) -> None:
-    start = graph.changes(types=["Firm"]).cursor
-    every = graph.changes().cursor
-    graph.apply_schema(SCHEMA.replace("node Firm { name: String @key }\n", ""))
+    start = graph.changes.feed(types=["Firm"]).cursor
+    every = graph.changes.feed().cursor
+    graph.schema.apply(SCHEMA.replace("node Firm { name: String @key }\n", ""))
     gone = [[("delete", "Firm", "acme")]]
-    assert told(graph.changes(cursor=start, types=["Firm"])) == gone
-    assert told(graph.changes(cursor=every)) == gone
+    assert told(graph.changes.feed(cursor=start, types=["Firm"])) == gone
+    assert told(graph.changes.feed(cursor=every)) == gone
     with pytest.raises(InputError, match="unknown type 'Firm'"):
-        graph.changes(types=["Firm"])
+        graph.changes.feed(types=["Firm"])
 
 
 def test_a_filter_follows_a_type_through_its_new_name(graph: Graph) -> None:
-    start = graph.changes(types=["Firm"]).cursor
+    start = graph.changes.feed(types=["Firm"]).cursor
     named = SCHEMA.replace("node Firm {", 'node Company @rename_from("Firm") {')
-    graph.apply_schema(named)
+    graph.schema.apply(named)
     graph.insert("Company", {"name": "new"})
-    (_, block) = graph.changes(cursor=start, types=["Company"])
+    (_, block) = graph.changes.feed(cursor=start, types=["Company"])
     assert told([block]) == [[("insert", "Company", "new")]]
     with pytest.raises(InputError, match="unknown type 'Frm'"):
-        graph.changes(types=["Frm"])
+        graph.changes.feed(types=["Frm"])
 
 
 def test_following_gives_what_comes_and_ends_with_the_handle(graph: Graph) -> None:
@@ -207,14 +207,14 @@ def test_following_gives_what_comes_and_ends_with_the_handle(graph: Graph) -> No
         else:
             graph.insert("Firm", {"name": name})
 
-    found = told(graph.follow(poll=7, wait=wait, ops=["insert"]))
+    found = told(graph.changes.follow(poll=7, wait=wait, ops=["insert"]))
     assert found == [[("insert", "Firm", "one")], [("insert", "Firm", "two")]]
     assert waits == [7, 7, 7]
 
 
 def test_following_begins_when_it_is_called_and_stops_when_told(graph: Graph) -> None:
     stop = threading.Event()
-    following = graph.follow(stop=stop, poll=0.01)
+    following = graph.changes.follow(stop=stop, poll=0.01)
     graph.insert("Firm", {"name": "one"})
     assert told([next(following)]) == [[("insert", "Firm", "one")]]
     threading.Timer(0.05, stop.set).start()
@@ -222,23 +222,23 @@ def test_following_begins_when_it_is_called_and_stops_when_told(graph: Graph) ->
 
 
 def test_a_closed_handle_wakes_who_waits_for_commits(graph: Graph) -> None:
-    following = graph.follow(poll=3600)
+    following = graph.changes.follow(poll=3600)
     threading.Timer(0.05, graph.close).start()
     assert list(following) == []
 
 
 def test_what_cannot_be_followed_is_refused(shared: Graph) -> None:
     with pytest.raises(UsageError, match="nothing to follow"):
-        shared.at("HEAD").follow()
+        shared.at("HEAD").changes.follow()
     with pytest.raises(InputError, match="above 0"):
-        shared.follow(poll=0)
+        shared.changes.follow(poll=0)
 
 
 async def _follow(graph: Graph) -> list[list[tuple[str, str, str]]]:
-    from omnigraph.aio import AsyncGraph
+    from omnigraph.api.async_graph import AsyncGraph
 
     found = []
-    async for block in AsyncGraph(graph).follow("beginning", poll=0.01):
+    async for block in AsyncGraph(graph).changes.follow("beginning", poll=0.01):
         found.append(block)
         if len(found) == 5:
             graph.insert("Firm", {"name": "late"})
@@ -254,51 +254,51 @@ def test_coroutines_follow_too(graph: Graph) -> None:
 
 
 def test_a_handle_on_the_past_tells_up_to_there(shared: Graph) -> None:
-    assert told(shared.at("HEAD~2").changes("beginning")) == FIVE[:3]
+    assert told(shared.at("HEAD~2").changes.feed("beginning")) == FIVE[:3]
 
 
 def test_a_branch_that_was_made_again_is_another_one(graph: Graph) -> None:
     side = graph.branches.create("side")
     side.insert("Firm", {"name": "old"})
-    cursor = side.changes().cursor
-    following = side.follow(cursor=cursor, wait=lambda _: None)
+    cursor = side.changes.feed().cursor
+    following = side.changes.follow(cursor=cursor, wait=lambda _: None)
     graph.branches.delete("side")
     with pytest.raises(BranchNotFound):
         next(following)
     again = graph.branches.create("side")
     again.insert("Firm", {"name": "new"})
     with pytest.raises(ChangeCursorRejected, match="deleted and created again"):
-        again.changes(cursor=cursor)
+        again.changes.feed(cursor=cursor)
     with pytest.raises(BranchNotFound):
-        side.changes(cursor=cursor)
+        side.changes.feed(cursor=cursor)
 
 
 def test_a_renamed_branch_goes_on_where_it_was(graph: Graph) -> None:
     side = graph.branches.create("side")
     side.insert("Firm", {"name": "old"})
-    cursor = side.changes().cursor
-    page = side.poll_changes("beginning", limit=1).next_page_token
-    following = side.follow(cursor=cursor, wait=lambda _: None)
+    cursor = side.changes.feed().cursor
+    page = side.changes.poll("beginning", limit=1).next_page_token
+    following = side.changes.follow(cursor=cursor, wait=lambda _: None)
     renamed = graph.branches.rename("side", "review")
     renamed.insert("Firm", {"name": "new"})
     for one in (renamed, side, graph.checkout("review")):
-        assert [len(block.changes) for block in one.changes(cursor=cursor)] == [1]
-    assert renamed.poll_changes(page_token=page).blocks
+        assert [len(block.changes) for block in one.changes.feed(cursor=cursor)] == [1]
+    assert renamed.changes.poll(page_token=page).blocks
     assert next(following).changes
     again = graph.branches.create("side")
     with pytest.raises(ChangeCursorRejected, match="another one has its name"):
-        again.changes(cursor=cursor)
+        again.changes.feed(cursor=cursor)
 
 
 def test_a_copy_goes_on_where_the_original_was(graph: Graph, tmp_path: Path) -> None:
-    cursor = next(graph.changes("beginning")).cursor
-    graph.copy_to(tmp_path / "copy")
+    cursor = next(graph.changes.feed("beginning")).cursor
+    graph.maintenance.copy_to(tmp_path / "copy")
     copied = omnigraph.open(tmp_path / "copy", read_only=True)
-    assert told(copied.changes(cursor=cursor)) == FIVE[1:]
+    assert told(copied.changes.feed(cursor=cursor)) == FIVE[1:]
 
 
 def test_sinks_take_batches(shared: Graph) -> None:
-    batches = list(shared.changes("beginning").to_arrow_batches())
+    batches = list(shared.changes.feed("beginning").to_arrow_batches())
     assert [one.num_rows for one in batches] == [2, 1, 1, 2, 1]
     row = batches[2].to_pylist()[0]
     assert (row["op"], json.loads(row["after"])["properties"]["age"]) == ("update", 2)
@@ -307,7 +307,7 @@ def test_sinks_take_batches(shared: Graph) -> None:
 def test_commits_tell_their_changes(shared: Graph) -> None:
     assert [(one.op, one.id) for one in shared.head.changes()] == [("insert", "acme")]
     assert [len(one.changes()) for one in shared.log()[:-1]] == [1, 2, 1, 1, 2]
-    edges = shared.commit("HEAD~1").changes(kinds=["edge"])
+    edges = shared.revisions.commit("HEAD~1").changes(kinds=["edge"])
     assert [(one.op, one.endpoints) for one in edges] == [("delete", {"src": "ann", "dst": "bob"})]
     with pytest.raises(UsageError, match="not returned by a graph handle"):
         shared.snapshot.commit.changes()

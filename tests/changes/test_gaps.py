@@ -29,12 +29,12 @@ def without(graph: Graph, commit_id: str, key: str) -> Graph:
 
 
 def test_a_gap_names_the_commit_and_the_cursor(graph: Graph) -> None:
-    first, second, third, *_ = [one.commit.id for one in graph.changes("beginning")]
-    cursors = [one.cursor for one in graph.changes("beginning")]
+    first, second, third, *_ = [one.commit.id for one in graph.changes.feed("beginning")]
+    cursors = [one.cursor for one in graph.changes.feed("beginning")]
     graph = without(graph, first, "node:Person")
     for call in (
-        lambda: list(graph.changes("beginning")),
-        lambda: graph.poll_changes("beginning"),
+        lambda: list(graph.changes.feed("beginning")),
+        lambda: graph.changes.poll("beginning"),
     ):
         with pytest.raises(ChangeFeedGap) as error:
             call()
@@ -42,35 +42,37 @@ def test_a_gap_names_the_commit_and_the_cursor(graph: Graph) -> None:
         assert error.value.status == 410
         assert error.value.hint == "take a baseline"
         start = error.value.cursor
-        assert start == graph.changes("beginning").cursor
-    assert told(graph.changes("beginning", kinds=["edge"]))[1] == FIVE[1]  # what is there is told
-    page = graph.poll_changes(cursor=cursors[0])
+        assert start == graph.changes.feed("beginning").cursor
+    assert (
+        told(graph.changes.feed("beginning", kinds=["edge"]))[1] == FIVE[1]
+    )  # what is there is told
+    page = graph.changes.poll(cursor=cursors[0])
     assert (told(page.blocks), page.cursor, page.caught_up) == (FIVE[1:2], cursors[1], False)
     with pytest.raises(ChangeFeedGap) as error:
-        graph.poll_changes(cursor=page.cursor)
+        graph.changes.poll(cursor=page.cursor)
     gap = {"cursor": cursors[1], "first_unreadable_commit_id": third}
     assert error.value.to_json()["change_feed_gap"] == gap
     with pytest.raises(ChangeFeedGap):
-        graph.commit(third).changes()
-    assert told(graph.changes(cursor=cursors[2])) == FIVE[3:]
+        graph.revisions.commit(third).changes()
+    assert told(graph.changes.feed(cursor=cursors[2])) == FIVE[3:]
     assert second
 
 
 def test_a_baseline_leads_over_a_gap(graph: Graph) -> None:
-    cursor = graph.changes("beginning").cursor
+    cursor = graph.changes.feed("beginning").cursor
     graph = without(graph, graph.log()[-2].id, "node:Person")
     with pytest.raises(ChangeFeedGap):
-        list(graph.changes(cursor=cursor))
-    made = graph.baseline()
+        list(graph.changes.feed(cursor=cursor))
+    made = graph.changes.baseline()
     assert made.cursor is None
     records = list(made)
     graph.insert("Firm", {"name": "late"})
-    assert told(graph.changes(cursor=made.cursor)) == [[("insert", "Firm", "late")]]
+    assert told(graph.changes.feed(cursor=made.cursor)) == [[("insert", "Firm", "late")]]
     assert len(records) + 1 == len(exported(graph))
 
 
 def test_files_that_go_while_they_are_read_are_a_gap(graph: Graph) -> None:
-    feed = graph.changes("beginning")
+    feed = graph.changes.feed("beginning")
     next(feed)
     folder = Path(graph.uri) / graph.at("HEAD~3").snapshot.tables["edge:Knows"].location
     kept = shutil.move(folder / "data", folder / "elsewhere")
@@ -80,7 +82,7 @@ def test_files_that_go_while_they_are_read_are_a_gap(graph: Graph) -> None:
     for one in (folder / "_versions").iterdir():
         one.unlink()
     with pytest.raises(ChangeFeedGap):
-        list(graph.changes(cursor=feed.cursor))
+        list(graph.changes.feed(cursor=feed.cursor))
     assert kept
 
 
@@ -90,8 +92,8 @@ def test_a_log_that_lost_a_piece_is_a_gap(graph: Graph, monkeypatch: pytest.Monk
     monkeypatch.setattr(log, "SEAL", 2)
     for n in range(6):
         graph.insert("Firm", {"name": f"f{n}"})
-    cursor = graph.changes("beginning").cursor
-    last = list(graph.changes("beginning"))
+    cursor = graph.changes.feed("beginning").cursor
+    last = list(graph.changes.feed("beginning"))
     assert len(last) == 11
     graph.close()
     pieces = sorted((Path(graph.uri) / "_commits").iterdir(), key=lambda one: one.stat().st_mtime)
@@ -99,8 +101,8 @@ def test_a_log_that_lost_a_piece_is_a_gap(graph: Graph, monkeypatch: pytest.Monk
         one.unlink()
     fresh = omnigraph.open(graph.uri, read_only=True)
     with pytest.raises(ChangeFeedGap):
-        list(fresh.changes(cursor=cursor))
-    assert list(fresh.changes(cursor=last[-1].cursor)) == []
+        list(fresh.changes.feed(cursor=cursor))
+    assert list(fresh.changes.feed(cursor=last[-1].cursor)) == []
 
 
 def cut_off(made: Any, after: int) -> list[Any]:
@@ -108,10 +110,10 @@ def cut_off(made: Any, after: int) -> list[Any]:
 
 
 def test_a_baseline_that_was_cut_off_has_no_cursor(shared: Graph, tmp_path: Path) -> None:
-    made = shared.baseline()
+    made = shared.changes.baseline()
     cut_off(made, 1)
     assert made.cursor is None
-    lines = shared.baseline().lines()
+    lines = shared.changes.baseline().lines()
     assert b"resume_cursor" not in next(lines)
     *_, last = lines
     assert last.startswith(b'{"baseline":')
@@ -119,20 +121,20 @@ def test_a_baseline_that_was_cut_off_has_no_cursor(shared: Graph, tmp_path: Path
 
 def test_a_baseline_file_appears_whole(shared: Graph, tmp_path: Path) -> None:
     place = tmp_path / "base.ndjson"
-    made = shared.baseline(place)
+    made = shared.changes.baseline(place)
     *rows, last = place.read_text().splitlines()
     assert len(rows) == made.count == 2
     assert sum("resume_cursor" in one for one in rows) == 0
     assert made.cursor is not None
     assert made.cursor in last
-    edges = shared.baseline(kinds=["edge"], types="Knows")
+    edges = shared.changes.baseline(kinds=["edge"], types="Knows")
     assert list(edges) == []
-    assert told(shared.changes(cursor=edges.cursor, kinds=["edge"], types=["Knows"])) == []
+    assert told(shared.changes.feed(cursor=edges.cursor, kinds=["edge"], types=["Knows"])) == []
 
 
 def test_a_baseline_file_loads_as_it_is(shared: Graph, tmp_path: Path) -> None:
     place = tmp_path / "base.ndjson"
-    shared.baseline(place)
+    shared.changes.baseline(place)
     other = omnigraph.init(tmp_path / "other", SCHEMA, durability="os")
     other.load(place, mode="append")
     assert list(other.export()) == list(shared.export())
@@ -154,7 +156,7 @@ def test_a_baseline_that_fails_leaves_the_old_file(
     place.write_text("old")
     monkeypatch.setattr(baseline, "export_lines", broken)
     with pytest.raises(omnigraph.errors.InputError, match="No space left"):
-        shared.baseline(place)
+        shared.changes.baseline(place)
     assert place.read_text() == "old"
     assert sorted(one.name for one in tmp_path.iterdir()) == ["base.ndjson", "base.ndjson.lock"]
 
@@ -173,30 +175,30 @@ def test_a_file_that_somebody_replaced_gives_no_cursor(
 
     monkeypatch.setattr(Path, "replace", interfered)
     with pytest.raises(omnigraph.errors.InputError, match="replaced concurrently"):
-        shared.baseline(place)
+        shared.changes.baseline(place)
 
 
 def test_cleanup_behind_a_cursor_is_a_gap_and_nothing_is_lost(graph: Graph) -> None:
-    feed = graph.changes("beginning")
+    feed = graph.changes.feed("beginning")
     start, rows = feed.cursor, exported(graph)
     held = list(feed)
-    graph.cleanup(keep=1, older_than=0, grace=0, confirm=True)
+    graph.maintenance.cleanup(keep=1, older_than=0, grace=0, confirm=True)
     fresh = omnigraph.open(graph.uri, durability="os")
     with pytest.raises(ChangeFeedGap) as error:
-        list(fresh.changes(cursor=start))
+        list(fresh.changes.feed(cursor=start))
     assert error.value.first_unreadable_commit_id == held[0].commit.id
     with pytest.raises(ChangeFeedGap):
-        list(graph.changes(cursor=start))  # its tables are still open
-    made = fresh.baseline()
+        list(graph.changes.feed(cursor=start))  # its tables are still open
+    made = fresh.changes.baseline()
     assert len(list(made)) == len(rows)
     fresh.insert("Firm", {"name": "late"})
-    assert told(fresh.changes(cursor=made.cursor)) == [[("insert", "Firm", "late")]]
-    assert told(fresh.changes(cursor=held[-1].cursor)) == [[("insert", "Firm", "late")]]
+    assert told(fresh.changes.feed(cursor=made.cursor)) == [[("insert", "Firm", "late")]]
+    assert told(fresh.changes.feed(cursor=held[-1].cursor)) == [[("insert", "Firm", "late")]]
 
 
 def test_a_feed_that_failed_does_not_end_quietly(graph: Graph) -> None:
     graph = without(graph, graph.log()[-2].id, "node:Person")
-    feed = graph.changes("beginning")
+    feed = graph.changes.feed("beginning")
     for _ in range(2):
         with pytest.raises(ChangeFeedGap):
             list(feed)

@@ -16,13 +16,13 @@ from tests.changes.conftest import FIVE, SCHEMA, build, told
 
 def polled(graph: Graph, first: Any, **options: Any) -> list[Any]:
     """All pages, from poll to poll, until one is caught up."""
-    pages = [graph.poll_changes(first, **options)]
+    pages = [graph.changes.poll(first, **options)]
     while not pages[-1].caught_up:
         last = pages[-1]
         assert (last.cursor is None) != (last.next_page_token is None)
         assert (last.cursor is None) == (last.caught_up is None)
         where: Any = {"cursor": last.cursor, "page_token": last.next_page_token}
-        pages.append(graph.poll_changes(**where, **options))
+        pages.append(graph.changes.poll(**where, **options))
     return pages
 
 
@@ -39,7 +39,7 @@ def together(pages: list[Any]) -> dict[str, list[Any]]:
 @pytest.mark.parametrize("commits", [1, 2, 128])
 def test_pages_together_are_the_blocks(shared: Graph, limit: int, commits: int) -> None:
     pages = polled(shared, "beginning", limit=limit, max_commits=commits)
-    wanted = {one.commit.id: one.to_json()["changes"] for one in shared.changes("beginning")}
+    wanted = {one.commit.id: one.to_json()["changes"] for one in shared.changes.feed("beginning")}
     found = together(pages)
     assert found == wanted
     assert list(found) == list(wanted)
@@ -48,7 +48,7 @@ def test_pages_together_are_the_blocks(shared: Graph, limit: int, commits: int) 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_a_cursor_stands_only_at_a_boundary(shared: Graph, limit: int) -> None:
-    whole = {one.commit.id: len(one.changes) for one in shared.changes("beginning")}
+    whole = {one.commit.id: len(one.changes) for one in shared.changes.feed("beginning")}
     seen: dict[str, int] = {}
     for page in polled(shared, "beginning", limit=limit):
         for part in page.blocks:
@@ -56,30 +56,30 @@ def test_a_cursor_stands_only_at_a_boundary(shared: Graph, limit: int) -> None:
         complete = all(whole[one] == count for one, count in seen.items())
         assert (page.cursor is not None) == complete
         if page.cursor is not None:
-            assert told(shared.changes(cursor=page.cursor)) == FIVE[len(seen) :]
+            assert told(shared.changes.feed(cursor=page.cursor)) == FIVE[len(seen) :]
 
 
 def test_a_commit_that_lands_during_a_poll_waits_for_the_next(graph: Graph) -> None:
-    page = graph.poll_changes("beginning", limit=1)
+    page = graph.changes.poll("beginning", limit=1)
     graph.insert("Firm", {"name": "late"})
     pages = [page]
     while pages[-1].next_page_token:
-        pages.append(graph.poll_changes(page_token=pages[-1].next_page_token))
+        pages.append(graph.changes.poll(page_token=pages[-1].next_page_token))
     assert told(pages[-1].blocks)[-1] == FIVE[-1]
     assert pages[-1].caught_up
-    last = graph.poll_changes(cursor=pages[-1].cursor)
+    last = graph.changes.poll(cursor=pages[-1].cursor)
     assert (told(last.blocks), last.caught_up) == ([[("insert", "Firm", "late")]], True)
 
 
 def test_a_poll_walks_so_many_commits_and_says_that_there_are_more(shared: Graph) -> None:
-    page = shared.poll_changes("beginning", max_commits=2)
+    page = shared.changes.poll("beginning", max_commits=2)
     assert (told(page.blocks), page.caught_up) == (FIVE[:2], False)
-    page = shared.poll_changes(cursor=page.cursor, max_commits=3)
+    page = shared.changes.poll(cursor=page.cursor, max_commits=3)
     assert (told(page.blocks), page.caught_up) == (FIVE[2:], True)
 
 
 def test_a_change_larger_than_the_page_comes_alone(graph: Graph) -> None:
-    start = graph.changes().cursor
+    start = graph.changes.feed().cursor
     rows = [{"name": name, "face": b"x" * size} for name, size in (("a", 9), ("b", 9000), ("c", 9))]
     graph.insert("Person", *rows)
     sizes = [
@@ -91,30 +91,30 @@ def test_a_change_larger_than_the_page_comes_alone(graph: Graph) -> None:
 
 def polled_from(graph: Graph, cursor: str, **options: Any) -> list[Any]:
     """The pages of one poll."""
-    pages = [graph.poll_changes(cursor=cursor, **options)]
+    pages = [graph.changes.poll(cursor=cursor, **options)]
     while pages[-1].next_page_token:
-        pages.append(graph.poll_changes(page_token=pages[-1].next_page_token, **options))
+        pages.append(graph.changes.poll(page_token=pages[-1].next_page_token, **options))
     return pages
 
 
 def test_pages_of_one_commit(graph: Graph) -> None:
     graph.insert("Person", *({"name": f"p{n:03}"} for n in range(25)))
-    pages = list(graph.commit_pages("HEAD", limit=10))
+    pages = list(graph.changes.commit_pages("HEAD", limit=10))
     assert [len(one.changes) for one in pages] == [10, 10, 5]
     token = pages[0].next_page_token
-    again = graph.commit_changes("HEAD", limit=10, page_token=token)
+    again = graph.changes.commit_page("HEAD", limit=10, page_token=token)
     assert again.to_json() == pages[1].to_json()
     assert "next_page_token" not in pages[2].to_json()
     fresh = omnigraph.open(graph.uri, read_only=True)  # what remembers nothing says the same
-    assert fresh.commit_changes("HEAD", limit=10, page_token=token).changes == pages[1].changes
+    assert fresh.changes.commit_page("HEAD", limit=10, page_token=token).changes == pages[1].changes
     with pytest.raises(ChangeCursorRejected, match="another commit"):
-        graph.commit_changes("HEAD~1", page_token=token)
+        graph.changes.commit_page("HEAD~1", page_token=token)
 
 
 @pytest.mark.parametrize("length", [255, 256, 257, 3000])
 def test_long_ids_are_found_again(graph: Graph, length: int) -> None:
     names = ["é" * (length // 2) + "z" * (length % 2 + n) for n in range(4)]
-    start = graph.changes().cursor
+    start = graph.changes.feed().cursor
     graph.insert("Person", *({"name": one} for one in names))
     pages = polled_from(graph, start, limit=1)
     assert [one.id for page in pages for part in page.blocks for one in part.changes] == names
@@ -130,9 +130,9 @@ def refused(call: Any) -> str:
 
 
 def test_tokens_are_refused_elsewhere(graph: Graph, tmp_path: Path) -> None:
-    cursor = graph.changes("beginning").cursor
-    page = graph.poll_changes("beginning", limit=1).next_page_token
-    inside = graph.commit_changes("HEAD~1", limit=1).next_page_token
+    cursor = graph.changes.feed("beginning").cursor
+    page = graph.changes.poll("beginning", limit=1).next_page_token
+    inside = graph.changes.commit_page("HEAD~1", limit=1).next_page_token
     other = build(omnigraph.init(tmp_path / "h", SCHEMA, durability="os"))
     side = graph.branches.create("side")
     filters: list[Any] = [
@@ -142,15 +142,15 @@ def test_tokens_are_refused_elsewhere(graph: Graph, tmp_path: Path) -> None:
         {"types": []},
     ]
     reasons = [
-        refused(lambda: other.changes(cursor=cursor)),
-        refused(lambda: side.changes(cursor=cursor)),
-        refused(lambda: side.poll_changes(page_token=page)),
-        refused(lambda: graph.changes(cursor=page)),
-        refused(lambda: graph.changes(cursor=inside)),
-        refused(lambda: graph.poll_changes(page_token=cursor)),
-        refused(lambda: graph.commit_changes("HEAD~1", page_token=page)),
-        *(refused(lambda f=f: graph.changes(cursor=cursor, **f)) for f in filters),
-        *(refused(lambda f=f: graph.poll_changes(page_token=page, **f)) for f in filters[:3]),
+        refused(lambda: other.changes.feed(cursor=cursor)),
+        refused(lambda: side.changes.feed(cursor=cursor)),
+        refused(lambda: side.changes.poll(page_token=page)),
+        refused(lambda: graph.changes.feed(cursor=page)),
+        refused(lambda: graph.changes.feed(cursor=inside)),
+        refused(lambda: graph.changes.poll(page_token=cursor)),
+        refused(lambda: graph.changes.commit_page("HEAD~1", page_token=page)),
+        *(refused(lambda f=f: graph.changes.feed(cursor=cursor, **f)) for f in filters),
+        *(refused(lambda f=f: graph.changes.poll(page_token=page, **f)) for f in filters[:3]),
     ]
     assert reasons == [
         "it was made for another graph",
@@ -162,17 +162,17 @@ def test_tokens_are_refused_elsewhere(graph: Graph, tmp_path: Path) -> None:
         *["it was made with another filter"] * 7,
     ]
     same: list[Any] = [{"kinds": ["edge", "node"]}, {"ops": ["update", "insert", "delete"]}]
-    assert all(told(graph.changes(cursor=cursor, **one)) == FIVE for one in same)
+    assert all(told(graph.changes.feed(cursor=cursor, **one)) == FIVE for one in same)
 
 
 def test_no_character_of_a_token_can_be_changed(shared: Graph) -> None:
-    cursor = shared.changes("beginning").cursor
+    cursor = shared.changes.feed("beginning").cursor
     for at in range(0, len(cursor), 7):
         flipped = cursor[:at] + ("A" if cursor[at] != "A" else "B") + cursor[at + 1 :]
-        refused(lambda text=flipped: shared.changes(cursor=text))
+        refused(lambda text=flipped: shared.changes.feed(cursor=text))
     last = cursor[:-1] + chr(ord(cursor[-1]) + 1)  # the same bytes in another spelling, perhaps
     for text in (cursor[:-1], cursor + "=", cursor + "A", last, "", "é", "x" * 5000, " " + cursor):
-        refused(lambda text=text: shared.changes(cursor=text))
+        refused(lambda text=text: shared.changes.feed(cursor=text))
 
 
 FORGED: list[Any] = [
@@ -192,7 +192,7 @@ FORGED: list[Any] = [
 
 @pytest.mark.parametrize("forged", FORGED, ids=json.dumps)
 def test_what_somebody_else_wrote_is_refused(shared: Graph, forged: Any) -> None:
-    token = shared.poll_changes("beginning", limit=1).next_page_token
+    token = shared.changes.poll("beginning", limit=1).next_page_token
     assert token is not None
     facts = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))[:-32])
     if isinstance(forged, dict) and forged.keys() & {"place", "commit", "cut"}:
@@ -204,23 +204,23 @@ def test_what_somebody_else_wrote_is_refused(shared: Graph, forged: Any) -> None
     body = json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()
     raw = body + hashlib.sha256(body).digest()
     text = base64.urlsafe_b64encode(raw).decode().rstrip("=")
-    refused(lambda: shared.poll_changes(page_token=text))
+    refused(lambda: shared.changes.poll(page_token=text))
 
 
 def test_limits(shared: Graph) -> None:
     few: list[Any] = [{"limit": 0}, {"max_bytes": 0}, {"max_commits": 0}, {"limit": -1}]
     for options in few:
         with pytest.raises(InputError, match="at least 1"):
-            shared.poll_changes(**options)
+            shared.changes.poll(**options)
     most: Any = {"limit": 8_192, "max_bytes": 32 << 20, "max_commits": 512}
-    shared.poll_changes(**most)
+    shared.changes.poll(**most)
     for name, value in most.items():
         given: Any = {name: value + 1}
         with pytest.raises(ResourceLimitExceeded) as error:
-            shared.poll_changes(**given)
+            shared.changes.poll(**given)
         assert (error.value.limit, error.value.actual) == (value, value + 1)
     with pytest.raises(UsageError, match="start and cursor"):
-        shared.changes("now", cursor="x")
+        shared.changes.feed("now", cursor="x")
     for start in ("yesterday", "", "after"):
         with pytest.raises(InputError, match="expected now, beginning"):
-            shared.changes(start)
+            shared.changes.feed(start)

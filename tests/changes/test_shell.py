@@ -30,7 +30,7 @@ def test_a_poll_from_the_beginning_is_one_document(shell: Shell, shared: Graph) 
     code, out, _ = shell("changes", "poll", "--uri", shared.uri, "--start", "beginning", "--json")
     found = json.loads(out)
     assert code == 0
-    assert found["blocks"] == [one.to_json() for one in shared.changes("beginning")]
+    assert found["blocks"] == [one.to_json() for one in shared.changes.feed("beginning")]
     assert found["caught_up"] is True
     code, out, _ = shell(
         "changes", "poll", "--uri", shared.uri, "--cursor", found["cursor"], "--json"
@@ -66,7 +66,7 @@ def test_the_changes_of_a_commit_are_one_document(shell: Shell, shared: Graph) -
     whole = json.loads(shell(*command)[1])
     assert [one["id"] for one in whole["changes"]] == ["bob", "k"]
     assert json.loads(shell(*command, "--limit", 1)[1]) == whole
-    token = shared.commit_changes("HEAD~1", limit=1).next_page_token
+    token = shared.changes.commit_page("HEAD~1", limit=1).next_page_token
     page = json.loads(shell(*command, "--limit", 1, "--page-token", token)[1])
     assert page == {"cause": whole["cause"], "changes": whole["changes"][1:]}
     assert shell("commit", "changes", "HEAD", "--uri", shared.uri)[1] == "+ node Firm 'acme'\n"
@@ -87,9 +87,9 @@ def test_a_baseline_and_polls_from_there(shell: Shell, graph: Graph, tmp_path: P
 def test_a_schema_boundary_ends_what_was_told_before_it(shell: Shell, graph: Graph) -> None:
     from tests.changes.conftest import SCHEMA
 
-    cursor = graph.changes().cursor
+    cursor = graph.changes.feed().cursor
     graph.insert("Firm", {"name": "one"})
-    graph.apply_schema(SCHEMA.replace("age: I32?", "age: I64?  more: I32?"))
+    graph.schema.apply(SCHEMA.replace("age: I32?", "age: I64?  more: I32?"))
     graph.mutate('update Person set { more: 1 } where name = "ann"')
     poll = ("changes", "poll", "--uri", graph.uri, "--json", "--json-errors", "--cursor")
     code, out, _ = shell(*poll, cursor)

@@ -239,7 +239,7 @@ def test_an_entity_tells_its_past_and_who_gave_its_values(omnigraph: Program, gr
 def test_a_past_that_is_gone_is_told(omnigraph: Program, graph: str) -> None:
     made = library.open(graph, durability="os")
     made.branches.delete("r")  # else what both stand on would be kept
-    made.cleanup(keep=1, older_than=0, grace=0, confirm=True)
+    made.maintenance.cleanup(keep=1, older_than=0, grace=0, confirm=True)
     seen = omnigraph("history", "Person", "ada", "--uri", graph)
     assert re.fullmatch(f"a cleanup removed the history before commit {ULID}\n", seen.out)
     told = json.loads(omnigraph("history", "Person", "ada", "--uri", graph, "--json").out)

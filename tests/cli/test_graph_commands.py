@@ -22,7 +22,7 @@ def graph(omnigraph: Program) -> str:
     """A graph of two more commits, `g`, beside its schema."""
     Path("small.pg").write_text(SCHEMA)
     assert omnigraph("init", "--schema", "small.pg", "g").code == 0
-    line = library.open("g", durability="os")._line
+    line = library.open("g", durability="os")._handle.branch_head
     write(line, append({"a": 1}), signature=Signature("ada", "the first"))
     write(line, append({"b": 2}), signature=Signature("bob"))
     return "g"
@@ -211,7 +211,7 @@ def test_the_commands_on_files_load_no_storage(omnigraph: Program) -> None:
 
     code = (
         "import sys; from omnigraph.cli.main import run; run(['--help']); run(['version']);"
-        "assert not {'lance', 'pyarrow', 'obstore', 'omnigraph.graph'} & set(sys.modules)"
+        "assert not {'lance', 'pyarrow', 'obstore', 'omnigraph.api.graph'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 

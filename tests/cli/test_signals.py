@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph import graph as graphs
+from omnigraph.api import opening as graphs
 from omnigraph.cli import exits
 from tests.rig.invariants import check_invariants, unfinished
 from tests.rig.patience import PATIENCE
@@ -108,7 +108,7 @@ def test_a_branch_creation_that_is_told_to_end(
     assert unfinished(root) == []
     graph = graphs.open(root, durability="os")
     assert graph.branches.names() in (["main"], ["b", "main"])
-    assert write(graph._line, append({"next": 1})) is not None
+    assert write(graph._handle.branch_head, append({"next": 1})) is not None
 
 
 HANGING = """

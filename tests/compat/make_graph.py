@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from omnigraph.history import log
 from omnigraph.history.plan import Signature
 from omnigraph.ids import fixed
@@ -43,7 +43,7 @@ def make(root: Path) -> None:
     log.SEAL, log.LARGEST = 2, 2 * 8 * 8
     with fixed(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), seed=100) as clock:
         graph = omnigraph.init(root, SCHEMA)
-        line = graph._line
+        line = graph._handle.branch_head
         for n in range(22):
             clock.advance(minutes=1)
             write(line, append({f"p{n:02}": n}), signature=Signature("ada", f"person {n}"))
@@ -51,15 +51,19 @@ def make(root: Path) -> None:
         write_long(line, append({"e1": 1, "e2": 2}), ("edge:LivesIn",), Signature("bob", "edges"))
         review = graph.branches.create("review/a")
         clock.advance(hours=1)
-        write(review._line, delete(["p01", "p02"]), signature=Signature("cy", "too many"))
-        write(review._line, update({"p03": 33}), signature=Signature("cy"))
-        write(review._line, rewrite(), signature=Signature("cy"))
+        write(
+            review._handle.branch_head,
+            delete(["p01", "p02"]),
+            signature=Signature("cy", "too many"),
+        )
+        write(review._handle.branch_head, update({"p03": 33}), signature=Signature("cy"))
+        write(review._handle.branch_head, rewrite(), signature=Signature("cy"))
         write(line, upsert({"p04": 44, "q": 1}), (PERSON, CITY), Signature(key="k1", request="r1"))
         graph.branches.create("old", commit=graph.refresh().log()[-4].id)
         again = graph.branches.create("again")
-        write(again._line, overwrite({"only": 1}))
+        write(again._handle.branch_head, overwrite({"only": 1}))
         graph.branches.delete("again")
-        write(graph.branches.create("again")._line, append({"new": 1}))
+        write(graph.branches.create("again")._handle.branch_head, append({"new": 1}))
 
 
 def read(root: Path | str) -> dict[str, Any]:

@@ -32,9 +32,9 @@ def test_every_branch_and_every_commit_reads_as_it_did(root: Path) -> None:
 
 def test_it_holds_what_the_format_has_to_offer(root: Path) -> None:
     graph = omnigraph.open(root, read_only=True)
-    chunks = graph._line.base().state.chunks
+    chunks = graph._handle.branch_head.base().state.chunks
     assert len({one.count for one in chunks}) > 1
-    log = Log(graph._store, graph._line.base().state)
+    log = Log(graph._handle.store, graph._handle.branch_head.base().state)
     assert all(log.chunk_commits(one) for one in chunks)
     assert list((root / "_refs/branches/again").iterdir())
     size = sum(one.stat().st_size for one in HERE.iterdir())
@@ -43,13 +43,13 @@ def test_it_holds_what_the_format_has_to_offer(root: Path) -> None:
 
 def test_it_goes_on(root: Path) -> None:
     graph = omnigraph.open(root, durability="os")
-    write(graph._line, append({"fresh": 1}))
-    write(graph._line, delete(["p00"]))
+    write(graph._handle.branch_head, append({"fresh": 1}))
+    write(graph._handle.branch_head, delete(["p00"]))
     # The key was used long ago: it is free again.
-    write(graph._line, append({"x": 1}), signature=Signature(key="k1", request="r2"))
+    write(graph._handle.branch_head, append({"x": 1}), signature=Signature(key="k1", request="r2"))
     assert graph.refresh().table("Person").count_rows() == 24
     review = graph.checkout("review/a")
-    write(review._line, append({"fresh": 2}))
+    write(review._handle.branch_head, append({"fresh": 2}))
     graph.branches.create("review/b", from_="review/a", commit=review.log()[-3].id)
     graph.branches.delete("old")
     check_invariants(str(root))

@@ -1,4 +1,4 @@
-"""Idempotency records of an earlier release are recognised after classes and fields were renamed."""
+"""Idempotency records of an earlier release match after classes and fields were renamed."""
 
 import tarfile
 from dataclasses import fields, is_dataclass

@@ -106,7 +106,7 @@ def test_a_permission_is_for_one_function_only() -> None:
     "innocent",
     [
         "facts.update(more)\nseen.insert(0, x)\nline.delete(name)",
-        "graph.commit(x)\nline.commit()",
+        "graph.revisions.commit(x)\nline.commit()",
         "graph.branches.create('x')\ngraph.tags.delete('x')\nbranches.create_branch(store, 'x')",
         "rows.drop_columns(['x']).replace_schema_metadata({})",
         "LanceOperation.Update(update_mode='')\nfragment.delete_rows([1])",

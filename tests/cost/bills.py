@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from omnigraph.history.line import Line
 from omnigraph.storage.effects import Effect
 from omnigraph.storage.layout import COMMITS, INTENTS

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import pytest
 
-from omnigraph import graph as graphs
+from omnigraph.api import opening as graphs
 from omnigraph.engine.tend import MAINTENANCE
 from omnigraph.errors import AlreadyExists, BranchNotFound, GraphNotInitialized, OmnigraphError
 from omnigraph.history.branches import list_branches, open_line

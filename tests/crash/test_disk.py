@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph import graph as graphs
+from omnigraph.api import opening as graphs
 from omnigraph.errors import OmnigraphError, RecoveryRequired, StorageError
 from omnigraph.history.branches import create_branch
 from omnigraph.history.line import Line

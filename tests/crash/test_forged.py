@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph import graph as graphs
+from omnigraph.api import opening as graphs
 from omnigraph.history import intent as intents
 from omnigraph.history.audit import list_outcomes
 from omnigraph.history.line import Line
@@ -35,7 +35,7 @@ def test_recovery_on_a_version_that_is_gone_sets_the_operation_aside(root: Path)
     path.unlink()
     head = line.base().state.head
     with overdue():
-        (waiting,) = graphs.open(root, durability="os").set_aside()
+        (waiting,) = graphs.open(root, durability="os").maintenance.operations.set_aside()
     assert "missing" in waiting.error
     assert intents.listing(line.store).pending == ()
     assert line.refresh().state.head == head
@@ -45,7 +45,7 @@ def test_recovery_on_a_version_that_is_gone_sets_the_operation_aside(root: Path)
     assert files(line.store) == before
     # Put back, it goes on when somebody says so.
     path.write_bytes(body)
-    graphs.open(root, durability="os").retry_operation(waiting.id)
+    graphs.open(root, durability="os").maintenance.operations.retry(waiting.id)
     assert ("new", 7) in read_branch(line)[PERSON]
     assert write(line, append({"next": 1})) is not None
     check_invariants(root)

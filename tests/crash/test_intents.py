@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from omnigraph import graph as graphs
 from omnigraph import ids
+from omnigraph.api import opening as graphs
 from omnigraph.errors import (
     ConcurrentCommit,
     KeyConflict,
@@ -489,7 +489,7 @@ def test_a_corrupt_intent_is_set_aside_and_kept(two: Two, body: bytes) -> None:
     path = damage(two.root, body)
     with overdue():
         graph = graphs.open(two.root)
-    assert [one.id for one in graph.set_aside()] == [path.stem]
+    assert [one.id for one in graph.maintenance.operations.set_aside()] == [path.stem]
     assert two.kinds() == ["set_aside"]
     assert path.read_bytes() == body
     before = files(two.owner.store)
@@ -501,7 +501,7 @@ def test_an_intent_of_a_newer_release_is_set_aside_for_it(two: Two) -> None:
     body = json.dumps({"schema_version": 99, "operation_id": "01J00000000000000000000000"})
     path = damage(two.root, body.encode())
     with overdue():
-        (waiting,) = graphs.open(two.root).set_aside()
+        (waiting,) = graphs.open(two.root).maintenance.operations.set_aside()
     assert "newer release" in waiting.error
     assert waiting.needs == {"schema_version": 99}
     assert path.read_text() == body
@@ -513,7 +513,7 @@ def test_a_damaged_confirmation_is_set_aside_and_kept(two: Two) -> None:
     path = two.root / layout.intent_name(intent.id, "confirmed")
     path.write_bytes(b'{"operation": "load"}')
     with overdue():
-        (waiting,) = graphs.open(two.root).set_aside()
+        (waiting,) = graphs.open(two.root).maintenance.operations.set_aside()
     assert "cannot be read" in waiting.error
     assert path.exists()
 
@@ -534,13 +534,13 @@ def test_the_look_is_due_at_open_and_then_every_few_seconds(two: Two) -> None:
     with ids.fixed() as clock, overdue():
         graph = graphs.open(two.root, durability="fsync")
         confirmed(two, {"big": 2})
-        write(graph._line, append({"one": 1}))
+        write(graph._handle.branch_head, append({"one": 1}))
         assert two.kinds() == []
         clock.advance(seconds=recover.INTERVAL - 0.1)
-        write(graph._line, append({"two": 2}))
+        write(graph._handle.branch_head, append({"two": 2}))
         assert two.kinds() == []
         clock.advance(seconds=0.2)
-        write(graph._line, append({"three": 3}))
+        write(graph._handle.branch_head, append({"three": 3}))
         assert two.kinds() == ["finished"]
     check_invariants(two.root)
 
@@ -558,10 +558,10 @@ def test_a_listing_that_fails_when_it_is_due_is_loud_and_due_again(
             patch.setattr(intents, "listing", fail)
             for _ in range(2):
                 with pytest.raises(StorageError, match="no listing"):
-                    write(graph._line, append({"one": 1}))
+                    write(graph._handle.branch_head, append({"one": 1}))
             with pytest.raises(StorageError, match="no listing"):
                 graphs.open(two.root)
-        assert write(graph._line, append({"one": 1})) is not None
+        assert write(graph._handle.branch_head, append({"one": 1})) is not None
 
 
 def test_a_repeated_long_operation_gives_the_commit_of_its_key(two: Two) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph import graph as graphs
+from omnigraph.api import opening as graphs
 from omnigraph.history import intent as intents
 from omnigraph.history import recover
 from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph import graph as graphs
+from omnigraph.api import opening as graphs
 from tests.crash.verbs import overdue
 from tests.rig.invariants import check_invariants, unfinished
 from tests.rig.patience import PATIENCE

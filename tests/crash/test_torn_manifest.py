@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph import graph as graphs
+from omnigraph.api import opening as graphs
 from omnigraph.errors import GraphNotInitialized, StorageError
 from omnigraph.history.audit import list_outcomes
 from omnigraph.history.mend import set_torn_aside

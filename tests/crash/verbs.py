@@ -239,7 +239,7 @@ def end_after(verb: str, root: str, at: int) -> None:
 
 def write_elsewhere(root: str, row: str) -> str:
     """One more write by a process that knows nothing of what happened; the id of its commit."""
-    from omnigraph import graph as graphs
+    from omnigraph.api import opening as graphs
 
     with overdue():  # some call this in their own process
         store = open_store(root, durability="os")

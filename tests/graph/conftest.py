@@ -8,7 +8,7 @@ import lance
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from omnigraph.history.plan import Signature
 from omnigraph.storage.layout import STAMP_KEY
 from tests.rig.writes import SCHEMA, append, delete, update, write
@@ -21,11 +21,15 @@ Rewrite = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 def graph(tmp_path: Path) -> Graph:
     """Three people on main, one of them gone on `review/a`, in five commits."""
     made = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
-    write(made._line, append({"ada": 1, "bob": 2}), signature=Signature("ada", "the first"))
+    write(
+        made._handle.branch_head,
+        append({"ada": 1, "bob": 2}),
+        signature=Signature("ada", "the first"),
+    )
     review = made.branches.create("review/a")
-    write(review._line, delete(["bob"]), signature=Signature("bob"))
-    write(review._line, update({"ada": 10}), signature=Signature("bob"))
-    write(made._line, append({"cy": 3}), signature=Signature("cy"))
+    write(review._handle.branch_head, delete(["bob"]), signature=Signature("bob"))
+    write(review._handle.branch_head, update({"ada": 10}), signature=Signature("bob"))
+    write(made._handle.branch_head, append({"cy": 3}), signature=Signature("cy"))
     return made.refresh()
 
 

@@ -24,7 +24,7 @@ def test_null_empty_and_large_stay_apart(tmp_path: Path) -> None:
             rows = pa.table({"id": [name], "body": blob_array([values[name]])})
             return PublishPlan("insert", {"node:Doc": stage_append(txn.store, table, rows)})
 
-        publish(graph._line, prepare)
+        publish(graph._handle.branch_head, prepare)
 
     def rewrite(txn: WriteTxn) -> PublishPlan:
         staged = stage_rewrite(txn.store, txn.table("node:Doc"))
@@ -34,7 +34,7 @@ def test_null_empty_and_large_stay_apart(tmp_path: Path) -> None:
     for name in values:
         add(name)
     before = bodies(graph.refresh())
-    publish(graph._line, rewrite)
+    publish(graph._handle.branch_head, rewrite)
     assert len(graph.refresh().table("Doc").get_fragments()) == 1
     assert before == bodies(graph) == values
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import (
     BranchNotFound,
     GraphNotInitialized,
@@ -14,7 +15,6 @@ from omnigraph.errors import (
     ReadOnlyError,
     StorageError,
 )
-from omnigraph.graph import Graph
 from omnigraph.history import log, schemas
 from omnigraph.storage.effects import Fault
 from tests.graph.conftest import people, tree
@@ -51,7 +51,7 @@ def test_missing_files_of_the_past_were_reclaimed(graph: Graph) -> None:
 def test_a_missing_piece_of_the_log_is_told(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "SEAL", 2)
     for n in range(4):
-        write(graph._line, append({f"new{n}": n}))
+        write(graph._handle.branch_head, append({f"new{n}": n}))
     chunks = list(Path(graph.uri, "_commits").iterdir())
     assert chunks
     for one in chunks:
@@ -68,11 +68,11 @@ def test_a_missing_schema_is_told_and_not_made_up(graph: Graph) -> None:
     schemas._known.clear()
     place.unlink()
     with pytest.raises(StorageError, match="schema of this state is missing"):
-        _ = omnigraph.open(graph.uri).schema
+        _ = omnigraph.open(graph.uri).schema.source
     assert not place.exists()
     place.write_bytes(before.replace(b"I64", b"I32"))
     with pytest.raises(StorageError, match="schema of this state"):
-        _ = omnigraph.open(graph.uri).schema
+        _ = omnigraph.open(graph.uri).schema.source
     place.write_bytes(before)
     assert omnigraph.open(graph.uri).schema.source == SCHEMA
 
@@ -81,7 +81,7 @@ def test_a_corrupt_intent_stops_nobody_and_is_kept(graph: Graph) -> None:
     intent = Path(graph.uri, "__recovery", "01ARZ3NDEKTSV4RRFFQ69G5FAV.json")
     intent.parent.mkdir(exist_ok=True)
     intent.write_text("{ no json")
-    (waiting,) = omnigraph.open(graph.uri).set_aside()
+    (waiting,) = omnigraph.open(graph.uri).maintenance.operations.set_aside()
     assert "not a JSON object" in waiting.error
     assert intent.read_text() == "{ no json"
     assert people(omnigraph.open(graph.uri, read_only=True)) == people(graph)
@@ -99,7 +99,9 @@ def test_no_graph_there(tmp_path: Path, branch: str) -> None:
 
 def test_a_read_only_open_writes_nothing(graph: Graph) -> None:
     graph.branches.create("gone")
-    graph._line.store.objects.create_json("__recovery/01ARZ3NDEKTSV4RRFFQ69G5FAV.lease", {})
+    graph._handle.branch_head.store.objects.create_json(
+        "__recovery/01ARZ3NDEKTSV4RRFFQ69G5FAV.lease", {}
+    )
     before = tree(graph.uri)
     reader = omnigraph.open(graph.uri, read_only=True)
     people(reader)
@@ -107,12 +109,12 @@ def test_a_read_only_open_writes_nothing(graph: Graph) -> None:
     people(reader.at("HEAD~1"))
     people(reader.checkout("review/a"))
     assert reader.branches.names() == ["gone", "main", "review/a"]
-    assert reader.commit(graph.head.id) == graph.head
+    assert reader.revisions.commit(graph.head.id) == graph.head
     for act in (
         lambda: reader.branches.create("new"),
         lambda: reader.branches.delete("gone"),
         lambda: reader.at("HEAD~1").branches.create("new"),
-        lambda: write(reader._line, append({"eve": 1})),
+        lambda: write(reader._handle.branch_head, append({"eve": 1})),
     ):
         with pytest.raises(ReadOnlyError):
             act()
@@ -120,7 +122,7 @@ def test_a_read_only_open_writes_nothing(graph: Graph) -> None:
 
 
 def test_a_reader_leaves_a_deletion_that_was_cut_off_to_others(graph: Graph) -> None:
-    effects = graph._store.effects
+    effects = graph._handle.store.effects
     with effects.failing(Fault(3, "before", KeyboardInterrupt())), pytest.raises(KeyboardInterrupt):
         graph.branches.delete("review/a")
     before = tree(graph.uri)
@@ -148,10 +150,10 @@ def test_a_server_that_is_not_there_is_told_soon(
 
 def test_a_server_that_goes_away_loses_nothing(s3: S3) -> None:
     graph = omnigraph.init(s3.url, SCHEMA)
-    write(graph._line, append({"ada": 1}))
+    write(graph._handle.branch_head, append({"ada": 1}))
     s3.proxy.cut(1, "PUT", "*/data/*", forward=False)
     with pytest.raises(OmnigraphError):
-        write(graph._line, append({"bob": 2}))
+        write(graph._handle.branch_head, append({"bob": 2}))
     s3.proxy.heal()
-    write(graph._line, append({"cy": 3}))
+    write(graph._handle.branch_head, append({"cy": 3}))
     assert people(omnigraph.open(s3.url)) == {"ada": 1, "cy": 3}

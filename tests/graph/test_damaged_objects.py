@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
-from omnigraph.graph import Graph
 from omnigraph.history import intent as intents
 from omnigraph.history import log
 from omnigraph.history.long import _intent
@@ -22,7 +22,7 @@ def test_a_damaged_piece_of_the_log_is_told(
 ) -> None:
     monkeypatch.setattr(log, "SEAL", 2)
     for n in range(4):
-        write(graph._line, append({f"n{n}": n}))
+        write(graph._handle.branch_head, append({f"n{n}": n}))
     for piece in Path(graph.uri, COMMITS).iterdir():
         piece.write_bytes(piece.read_bytes()[:-40] if left is None else left)
     before = tree(graph.uri)
@@ -34,7 +34,7 @@ def test_a_damaged_piece_of_the_log_is_told(
 
 @pytest.mark.parametrize("body", ['{"verdict": "perhaps"}', "{}", "[]", ""])
 def test_a_damaged_verdict_decides_nothing(graph: Graph, body: str) -> None:
-    line = graph._line
+    line = graph._handle.branch_head
     intent = _intent(line, line.base(), "load", Signature(), ())
     intents.arm(line.store, intent)
     Path(graph.uri, f"__recovery/{intent.id}.verdict").write_text(body)

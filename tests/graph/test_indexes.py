@@ -25,11 +25,11 @@ def graph(tmp_path: Path) -> Graph:
 
 def test_vectors_that_are_not_there_keep_no_index_from_being_built(graph: Graph) -> None:
     graph.insert("Doc", *({"name": f"d{n}"} for n in range(20)))
-    assert graph.ensure_indices()
+    assert graph.maintenance.ensure_indices()
     nearest = "match { $d: Doc } return { $d.name } order { nearest($d.v, [1.0, 0.0]) } limit 3"
     assert graph.query(nearest).to_dicts() == []
     graph.upsert("Doc", {"name": "d3", "v": [0.9, 0.1]}, {"name": "d4", "v": [0.0, 1.0]})
-    assert graph.ensure_indices()
+    assert graph.maintenance.ensure_indices()
     assert [one["d.name"] for one in graph.query(nearest).to_dicts()] == ["d3", "d4"]
 
 
@@ -51,7 +51,7 @@ def test_a_number_of_another_width_uses_the_index_and_is_not_rounded(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph.insert("Item", *({"code": f"c{n}", "n": n} for n in range(500)))
-    graph.ensure_indices()
+    graph.maintenance.ensure_indices()
     seen = plans(monkeypatch)
     for given, kind in ((2, "I64"), (2, "I32")):
         asked = f"query q($n: {kind}) {{ match {{ $i: Item  $i.n = $n }} return {{ $i.code }} }}"

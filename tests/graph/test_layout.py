@@ -7,8 +7,8 @@ import lance
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import CatalogError, InputError, OmnigraphError, StorageError
-from omnigraph.graph import Graph
 from omnigraph.history.plan import PublishPlan
 from omnigraph.history.publish import publish
 from omnigraph.storage import layout
@@ -100,13 +100,17 @@ def test_a_property_that_only_looks_reserved_is_accepted(tmp_path: Path) -> None
 
 
 def test_a_dropped_table_is_gone_now_and_there_before(graph: Graph) -> None:
-    publish(graph._line, lambda _: PublishPlan("drop", dropped=frozenset({"node:City"})))
+    publish(
+        graph._handle.branch_head, lambda _: PublishPlan("drop", dropped=frozenset({"node:City"}))
+    )
     before = graph.head
     assert "node:City" not in graph.refresh().snapshot.tables
     assert graph.head.tables == {"node:City": None}
     assert "node:City" in graph.at(before.id).snapshot.tables
     again = graph.at(before.id).snapshot.tables["node:City"]
-    publish(graph._line, lambda _: PublishPlan("add", registered={"node:City": again}))
+    publish(
+        graph._handle.branch_head, lambda _: PublishPlan("add", registered={"node:City": again})
+    )
     assert graph.refresh().table("City").count_rows() == 0
 
 
@@ -160,5 +164,5 @@ def test_what_a_foreign_tool_commits_at_a_table_is_not_visible(graph: Graph) -> 
     foreign = lance.dataset(place).schema.empty_table().from_pylist([{"id": "eve", "n": 9}])
     lance.write_dataset(foreign, place, mode="append")
     assert people(omnigraph.open(graph.uri)) == before
-    write(graph._line, append({"dan": 4}))
+    write(graph._handle.branch_head, append({"dan": 4}))
     assert people(graph.refresh()) == {**before, "dan": 4}

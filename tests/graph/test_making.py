@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import (
     AlreadyExists,
     InitializationClaimed,
@@ -18,7 +19,6 @@ from omnigraph.errors import (
     SchemaUnsupported,
     StorageError,
 )
-from omnigraph.graph import Graph
 from omnigraph.history import init
 from omnigraph.history.commit import SchemaRow
 from omnigraph.history.schemas import Contract, write_schema

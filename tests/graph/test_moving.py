@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import (
     AlreadyExists,
     ConcurrentCommit,
@@ -16,7 +17,6 @@ from omnigraph.errors import (
     InitializationClaimed,
     InputError,
 )
-from omnigraph.graph import Graph
 from omnigraph.history import copy as copying
 from omnigraph.history import log
 from omnigraph.history.copy import copy_graph
@@ -37,7 +37,7 @@ def aged(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Graph:
     """The graph with sealed chunks, a branch from the past, and a name that was used before."""
     monkeypatch.setattr(log, "SEAL", 2)
     for n in range(6):
-        write(graph._line, append({f"p{n}": n}))
+        write(graph._handle.branch_head, append({f"p{n}": n}))
     graph.branches.create("then", commit=graph.log()[-2].id)
     graph.branches.create("gone")
     graph.branches.delete("gone")
@@ -68,9 +68,9 @@ def goes_on(uri: Path | str) -> None:
     """The graph can be written to, forked and pruned where it is now."""
     graph = omnigraph.open(uri, durability="os")
     before = people(graph)
-    write(graph._line, append({"later": 1}))
+    write(graph._handle.branch_head, append({"later": 1}))
     review = graph.checkout("review/a")
-    write(review._line, append({"later": 2}))
+    write(review._handle.branch_head, append({"later": 2}))
     graph.branches.create("gone")
     graph.branches.delete("then")
     assert people(omnigraph.open(uri)) == {**before, "later": 1}
@@ -88,7 +88,7 @@ def copy_and_delete(root: str, target: Path) -> None:
 
 
 def copy_by_us(root: str, target: Path) -> None:
-    omnigraph.open(root, read_only=True).copy_to(target)
+    omnigraph.open(root, read_only=True).maintenance.copy_to(target)
     shutil.rmtree(root)
 
 
@@ -109,7 +109,7 @@ def test_a_root_reads_the_same_elsewhere(
 def test_a_prefix_can_be_copied_as_it_is(aged: Graph, s3: S3, tmp_path: Path) -> None:
     before = everything(aged.uri)
     there, further = f"{s3.url}-there", f"{s3.url}-further"
-    copied = omnigraph.open(aged.uri, read_only=True).copy_to(there)
+    copied = omnigraph.open(aged.uri, read_only=True).maintenance.copy_to(there)
     assert copied.branches == ("main", "review/a", "then")
     source, target = (open_store(uri).objects for uri in (there, further))
     for one in source.list(""):
@@ -119,7 +119,7 @@ def test_a_prefix_can_be_copied_as_it_is(aged: Graph, s3: S3, tmp_path: Path) ->
         source.remove(one.name)
     assert everything(further) == before
     goes_on(further)
-    omnigraph.open(further, read_only=True).copy_to(tmp_path / "home")
+    omnigraph.open(further, read_only=True).maintenance.copy_to(tmp_path / "home")
     assert everything(tmp_path / "home") == everything(further)
 
 
@@ -127,7 +127,7 @@ def test_a_copy_of_a_busy_graph_is_a_moment_of_each_branch(aged: Graph, tmp_path
     over, written = threading.Event(), threading.Event()
 
     def keep_writing() -> None:
-        lines = [aged._line, aged.checkout("review/a")._line]
+        lines = [aged._handle.branch_head, aged.checkout("review/a")._handle.branch_head]
         for n in range(1000):
             for line in lines:
                 write(line, append({f"w{n}": n}))
@@ -141,7 +141,7 @@ def test_a_copy_of_a_busy_graph_is_a_moment_of_each_branch(aged: Graph, tmp_path
         assert written.wait(PATIENCE)
         source = omnigraph.open(aged.uri, read_only=True, durability="os")
         for n in range(2):
-            source.copy_to(tmp_path / f"copy-{n}")
+            source.maintenance.copy_to(tmp_path / f"copy-{n}")
     finally:
         over.set()
         writer.join()
@@ -263,24 +263,26 @@ def test_only_an_empty_place_is_taken(graph: Graph, tmp_path: Path) -> None:
     full.mkdir()
     (full / "letter.txt").write_text("dear")
     with pytest.raises(AlreadyExists, match="not empty"):
-        graph.copy_to(full)
+        graph.maintenance.copy_to(full)
     assert list(full.iterdir()) == [full / "letter.txt"]
     for inside in (f"{graph.uri}/inside", graph.uri, str(Path(graph.uri).parent)):
         with pytest.raises((InputError, AlreadyExists)):
-            graph.copy_to(inside)
+            graph.maintenance.copy_to(inside)
 
 
 def test_intents_and_leases_stay_behind(graph: Graph, tmp_path: Path) -> None:
     objects = open_store(graph.uri).objects
     objects.create_json("__recovery/01ARZ3NDEKTSV4RRFFQ69G5FAV.json", {})
     objects.create_json(f"{layout.PROBE}x", {})
-    omnigraph.open(graph.uri, read_only=True).copy_to(tmp_path / "copy")
+    omnigraph.open(graph.uri, read_only=True).maintenance.copy_to(tmp_path / "copy")
     names = {one.name for one in (tmp_path / "copy").iterdir()}
     assert names == {"__manifest", "__branches", "_refs", "_schemas", "nodes", "edges"}
 
 
 def test_progress_is_told_to_the_end(graph: Graph, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
-    copied = graph.copy_to(tmp_path / "copy", progress=lambda *steps: told.append(steps))
+    copied = graph.maintenance.copy_to(
+        tmp_path / "copy", progress=lambda *steps: told.append(steps)
+    )
     assert told == sorted(told)
     assert told[-1] == (copied.bytes, copied.bytes)

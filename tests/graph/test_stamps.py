@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import OmnigraphError
-from omnigraph.graph import Graph
 from omnigraph.history.manifest import read_manifest
 from omnigraph.history.refs import find_ref
 from omnigraph.storage.store import open_store
@@ -70,4 +70,4 @@ def test_a_writer_meets_a_newer_format_and_stops(graph: Graph) -> None:
 
     rewrite_manifest(graph.uri, stamp="101")
     with pytest.raises(OmnigraphError, match="storage format 101"):
-        write(graph._line, append({"new": 1}))
+        write(graph._handle.branch_head, append({"new": 1}))

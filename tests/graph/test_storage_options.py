@@ -31,11 +31,11 @@ def test_a_graph_is_reached_by_options_alone(
     same = omnigraph.init(s3.url, SCHEMA, exist_ok=True, storage_options=options)
     assert same.head == made.head
     copy = f"{s3.url}-copy"
-    again.copy_to(copy, storage_options=options)
+    again.maintenance.copy_to(copy, storage_options=options)
     assert omnigraph.open(copy, read_only=True, storage_options=options).head == made.head
-    shown = " ".join((repr(made), repr(made._store), str(made._store.root.identity)))
+    shown = " ".join((repr(made), repr(made._handle.store), str(made._handle.store.root.identity)))
     assert options["AWS_SECRET_ACCESS_KEY"] not in shown
-    again.copy_to(tmp_path / "home")
+    again.maintenance.copy_to(tmp_path / "home")
     assert omnigraph.open(tmp_path / "home").head == made.head
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
-from omnigraph.graph import Graph
 
 STRAYS = [
     "_refs/branches/.DS_Store",
@@ -27,10 +27,10 @@ def test_a_stray_file_is_in_nobodys_way(graph: Graph, tmp_path: Path, name: str)
     stray.write_text("?")
     again = omnigraph.open(graph.uri, branch="side", durability="os")
     assert again.branches.names() == ["main", "review/a", "side"]
-    assert again.recoveries() == []
+    assert again.maintenance.operations.recoveries() == []
     again.branches.create("next")
     again.branches.delete("next")
-    assert again.copy_to(tmp_path / "copy").branches == ("main", "review/a", "side")
+    assert again.maintenance.copy_to(tmp_path / "copy").branches == ("main", "review/a", "side")
     assert stray.read_text() == "?"
 
 
@@ -40,7 +40,7 @@ def test_a_damaged_name_is_told(graph: Graph, tmp_path: Path) -> None:
     Path(graph.uri, name).write_text("{}")
     for deed in (
         lambda: omnigraph.open(graph.uri, branch="side"),
-        lambda: graph.copy_to(tmp_path / "copy"),
+        lambda: graph.maintenance.copy_to(tmp_path / "copy"),
     ):
         with pytest.raises(StorageError, match="damaged") as told:
             deed()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import (
     AlreadyExists,
     BranchBusy,
@@ -20,7 +21,6 @@ from omnigraph.errors import (
     NotFound,
     SnapshotNotFound,
 )
-from omnigraph.graph import Graph
 from omnigraph.history.idempotency import replayed
 from omnigraph.history.plan import Signature
 from tests.graph.conftest import people, tree
@@ -58,7 +58,7 @@ def test_a_handle_tells_what_it_shows(graph: Graph) -> None:
 def test_a_handle_shows_the_same_until_it_is_moved(graph: Graph) -> None:
     other = omnigraph.open(graph.uri)
     shown = graph.snapshot
-    write(other._line, append({"dan": 4}))
+    write(other._handle.branch_head, append({"dan": 4}))
     assert graph.snapshot is shown
     assert "dan" not in people(graph)
     assert "dan" in people(graph.refresh())
@@ -128,11 +128,11 @@ def test_the_log_is_newest_first_and_filtered(graph: Graph) -> None:
 
 def test_a_commit_is_found_on_any_branch(graph: Graph) -> None:
     (one, *_) = graph.log("review/a")
-    assert graph.commit(one.id) == one
-    assert graph.commit(graph.head.id).message is None
+    assert graph.revisions.commit(one.id) == one
+    assert graph.revisions.commit(graph.head.id).message is None
     assert graph.log()[1].message == "the first"
     with pytest.raises(NotFound):
-        graph.commit("01ARZ3NDEKTSV4RRFFQ69G5FAV")
+        graph.revisions.commit("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 
 
 def test_branches_are_like_a_mapping(graph: Graph) -> None:
@@ -238,16 +238,18 @@ def test_every_spelling_of_a_root_shares_one_line(
     monkeypatch.chdir(tmp_path)
     spellings = ["g", "./g", f"../{tmp_path.name}/g", str(tmp_path / "link"), f"file://{graph.uri}"]
     for one in spellings:
-        assert omnigraph.open(one, durability="os")._line is graph._line
-    assert omnigraph.open("g", durability="fsync")._line is not graph._line
+        assert omnigraph.open(one, durability="os")._handle.branch_head is graph._handle.branch_head
+    assert (
+        omnigraph.open("g", durability="fsync")._handle.branch_head is not graph._handle.branch_head
+    )
 
 
 def test_a_careless_handle_does_not_write_for_a_careful_one(graph: Graph) -> None:
     careful = omnigraph.open(graph.uri)
     reader = omnigraph.open(graph.uri, read_only=True)
-    assert graph._line.store.durability == "os"
-    assert careful._line.store.durability == "fsync"
-    assert reader._line.store.effects.read_only
+    assert graph._handle.branch_head.store.durability == "os"
+    assert careful._handle.branch_head.store.durability == "fsync"
+    assert reader._handle.branch_head.store.effects.read_only
 
 
 def test_the_actor_may_come_from_the_environment(
@@ -262,8 +264,8 @@ def test_the_actor_may_come_from_the_environment(
 
 
 def test_a_write_without_a_key_looks_for_none(graph: Graph) -> None:
-    state = graph._line.base().state
-    assert replayed(graph._store, state, Signature()) is None
+    state = graph._handle.branch_head.base().state
+    assert replayed(graph._handle.store, state, Signature()) is None
 
 
 def test_nothing_is_left_of_a_process_that_only_looked(graph: Graph) -> None:

@@ -11,18 +11,26 @@ import pyarrow as pa
 import pytest
 
 import omnigraph
+from omnigraph.api.branches import Branches
+from omnigraph.api.changes import Changes
+from omnigraph.api.graph import Graph
+from omnigraph.api.maintenance import Maintenance
+from omnigraph.api.operations import Operations
+from omnigraph.api.revisions import Revisions
+from omnigraph.api.schema import Schema
+from omnigraph.api.spark import Spark
+from omnigraph.api.tags import Tags
+from omnigraph.api.transactions import Transaction
 from omnigraph.baseline import Baseline
 from omnigraph.boundary import _SPECIAL, guarded
 from omnigraph.comparison import Diff, Found
 from omnigraph.errors import ConcurrentCommit, OmnigraphError, StorageError
 from omnigraph.feed import BlockChanges, ChangeBlock, Feed
-from omnigraph.graph import Branches, Graph
 from omnigraph.merges import MergeResult, MergeSession
 from omnigraph.nodes import EdgeSet, NodeSet
 from omnigraph.result import ResultStream
 from omnigraph.storage.cell import LostSwap, UnsureSwap
 from omnigraph.storage.failures import AbsentError
-from omnigraph.transaction import Transaction
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  bio: String?  @index(bio, kind=fulltext) }
@@ -43,7 +51,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     people = [{"name": f"p{n}", "age": n, "bio": f"likes the number {n}"} for n in range(COUNT)]
     graph.load({"Person": people, "City": [{"name": "oslo"}]}, mode="append")
     graph.connect_nodes("Knows", [(f"p{n}", f"p{n + 1}") for n in range(COUNT - 1)])
-    graph.ensure_indices()
+    graph.maintenance.ensure_indices()
     graph.tag("v1")
     graph.branches.create("side").update("Person", where='name = "p3"', set={"age": 7})
     graph.update("Person", where='name = "p5"', set={"age": 37})
@@ -63,7 +71,7 @@ def use_transaction(graph: Graph) -> None:
 
 
 def each_block(graph: Graph) -> object:
-    return [list(one.changes) for one in graph.changes("beginning")]
+    return [list(one.changes) for one in graph.changes.feed("beginning")]
 
 
 READS: dict[str, Door] = {
@@ -84,22 +92,22 @@ READS: dict[str, Door] = {
     "diff": lambda g, _: list(g.diff("v1")),
     "diff of branches": lambda g, _: g.diff("main..side").summary(),
     "changes": lambda g, _: each_block(g),
-    "poll_changes": lambda g, _: g.poll_changes("beginning"),
+    "poll_changes": lambda g, _: g.changes.poll("beginning"),
     "commit changes": lambda g, _: [list(one.changes()) for one in g.log(limit=3)],
-    "baseline": lambda g, _: list(g.baseline()),
-    "history": lambda g, _: g.history("Person", "p5"),
-    "blame": lambda g, _: g.blame("Person", "p5"),
-    "pending_indices": lambda g, _: g.pending_indices(),
-    "check": lambda g, _: g.check(),
-    "status": lambda g, _: g.status(),
-    "repair": lambda g, _: g.repair(),
-    "check_absent": lambda g, _: g.check_absent("Person", "p9"),
-    "merge_session": lambda g, _: g.merge_session("side").conflicts,
+    "baseline": lambda g, _: list(g.changes.baseline()),
+    "history": lambda g, _: g.revisions.history("Person", "p5"),
+    "blame": lambda g, _: g.revisions.blame("Person", "p5"),
+    "pending_indices": lambda g, _: g.maintenance.pending_indices(),
+    "check": lambda g, _: g.maintenance.check(),
+    "status": lambda g, _: g.maintenance.status(),
+    "repair": lambda g, _: g.maintenance.repair(),
+    "check_absent": lambda g, _: g.maintenance.check_absent("Person", "p9"),
+    "merge_session": lambda g, _: g.branches.merge_session("side").conflicts,
 }
 WRITES: dict[str, Door] = {
     "merge": lambda g, _: g.merge("side"),
-    "revert": lambda g, _: g.revert("HEAD~1"),
-    "cherry_pick": lambda g, _: g.cherry_pick("side"),
+    "revert": lambda g, _: g.revisions.revert("HEAD~1"),
+    "cherry_pick": lambda g, _: g.revisions.cherry_pick("side"),
     "load in mode merge": lambda g, _: g.load({"Person": [{"name": "p5"}]}, mode="merge"),
     "upsert": lambda g, _: g.upsert("Person", {"name": "p7", "age": 1}),
     "insert": lambda g, _: g.insert("Person", {"name": "new"}),
@@ -108,13 +116,13 @@ WRITES: dict[str, Door] = {
     "delete": lambda g, _: g.delete("Person", where='name = "p11"'),
     "delete edges": lambda g, _: g.mutate('delete Knows where from = "p12"'),
     "transaction": lambda g, _: use_transaction(g),
-    "apply_schema": lambda g, _: g.apply_schema(WIDER),
-    "optimize": lambda g, _: g.optimize(),
-    "ensure_indices": lambda g, _: g.ensure_indices(),
-    "cleanup": lambda g, _: g.cleanup(keep=1, grace=0, confirm=True),
-    "erase": lambda g, _: g.cleanup(keep=1, grace=0, confirm=True, erase=True),
+    "apply_schema": lambda g, _: g.schema.apply(WIDER),
+    "optimize": lambda g, _: g.maintenance.optimize(),
+    "ensure_indices": lambda g, _: g.maintenance.ensure_indices(),
+    "cleanup": lambda g, _: g.maintenance.cleanup(keep=1, grace=0, confirm=True),
+    "erase": lambda g, _: g.maintenance.cleanup(keep=1, grace=0, confirm=True, erase=True),
     "create a branch": lambda g, _: g.branches.create("new", commit="HEAD~2"),
-    "copy_to": lambda g, at: g.copy_to(at / "copy"),
+    "copy_to": lambda g, at: g.maintenance.copy_to(at / "copy"),
 }
 
 
@@ -233,7 +241,8 @@ def test_signals_between_layers_do_not_leave(
 
 
 PUBLIC: tuple[type[Any], ...] = (
-    *(Graph, Branches, Transaction, NodeSet, EdgeSet, ResultStream, Diff, Found, Feed),
+    *(Graph, Branches, Tags, Revisions, Schema, Changes, Maintenance, Operations, Spark),
+    *(Transaction, NodeSet, EdgeSet, ResultStream, Diff, Found, Feed),
     *(ChangeBlock, BlockChanges, Baseline, MergeResult, MergeSession),
 )
 

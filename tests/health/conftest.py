@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from omnigraph.history.plan import PublishPlan, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.storage.store import open_store
@@ -34,7 +34,7 @@ def fill(graph: Graph) -> None:
         {"Person": [{"name": n, "age": a} for n, a in (("bob", 2), ("cid", 3))]}, mode="append"
     )
     graph.mutate('insert Knows { from: "ada", to: "bob" }')
-    graph.ensure_indices()
+    graph.maintenance.ensure_indices()
     graph.tag("v1")
     graph.branches.create("side").load({"Person": [{"name": "dan", "age": 4}]}, mode="append")
     graph.mutate('update Person set { age: 37 } where name = "bob"')
@@ -83,7 +83,7 @@ def smuggle(graph: Graph, key: str, rows: Sequence[Row]) -> None:
         given = pa.Table.from_pylist([dict(one) for one in rows], schema=table.schema)
         return PublishPlan("smuggled", {key: stage_append(txn.store, table, given)})
 
-    publish(graph._line, prepare)
+    publish(graph._handle.branch_head, prepare)
 
 
 def names(graph: Graph) -> list[str]:
@@ -94,7 +94,7 @@ def names(graph: Graph) -> list[str]:
 
 
 def kinds(graph: Graph, **how: Any) -> list[tuple[str, str | None]]:
-    return [(one.kind, one.type_key) for one in again(graph).check(**how).findings]
+    return [(one.kind, one.type_key) for one in again(graph).maintenance.check(**how).findings]
 
 
 def files(graph: Graph) -> dict[str, int]:

@@ -17,8 +17,8 @@ from typing import Any
 
 import omnigraph
 from omnigraph import ids
+from omnigraph.api.graph import Graph
 from omnigraph.errors import BranchNotFound, OmnigraphError
-from omnigraph.graph import Graph
 from omnigraph.health import check
 from omnigraph.history import audit, file_checksums, intent, log
 from omnigraph.history.intent import Intent
@@ -90,7 +90,7 @@ def build_graph(root: Path) -> None:
 
 
 def _change_graph(graph: Graph) -> None:
-    graph.ensure_indices()
+    graph.maintenance.ensure_indices()
     pairs = [{"from": f"n{n:03}", "to": f"n{n + 1:03}", "weight": n / 7} for n in range(60)]
     graph.load({"Cites": pairs}, mode="append")
     graph.tag("early")
@@ -98,7 +98,7 @@ def _change_graph(graph: Graph) -> None:
     graph.branches.create("other")
     graph.branches.create("spare")
     graph.branches.delete("spare")
-    graph.apply_schema(SCHEMA.replace("age: I32? @index", "age: I32? @index  extra: String?"))
+    graph.schema.apply(SCHEMA.replace("age: I32? @index", "age: I32? @index  extra: String?"))
     for number in range(5):
         graph.update("Doc", where=f'name = "n{number:03}"', set={"age": 70 + number})
     graph.delete("Doc", where='name = "n050"')
@@ -112,8 +112,10 @@ def _write_intents(graph: Graph) -> None:
     head = graph.head.id
     for _ in range(2):
         begun = Intent(ids.new_ulid(), "load", "main", "main", head, 1, ids.new_ulid())
-        intent.arm(graph._store, begun)
-        audit.record(graph._store, Intent(ids.new_ulid(), "load", "main", "main", head, 1), "seen")
+        intent.arm(graph._handle.store, begun)
+        audit.record(
+            graph._handle.store, Intent(ids.new_ulid(), "load", "main", "main", head, 1), "seen"
+        )
 
 
 def read_answers(root: Path) -> dict[str, Any]:
@@ -125,9 +127,10 @@ def read_answers(root: Path) -> dict[str, Any]:
         assert not isinstance(exported, int)
         answers[label] = sorted(b"".join(exported).decode().splitlines())
     answers["branches"] = sorted(one for one in graph.branches if _opens(root, one))
-    answers["tags"] = [one.name for one in graph.tags()]
+    answers["tags"] = [one.name for one in graph.tags.values()]
     answers["log"] = [one.id for one in graph.log(all=True)]
-    graph.recoveries()  # records of what was settled: they decide nothing, and one may be lost
+    # Records of what was settled: they decide nothing, and one may be lost.
+    graph.maintenance.operations.recoveries()
     return answers
 
 
@@ -232,9 +235,9 @@ def _judge(root: Path, sound: dict[str, Any]) -> str:
         return f"untyped on read: {type(error).__name__}: {error}"
     try:
         graph = omnigraph.open(root, read_only=True)
-        checkup = graph.check(sample=1.0)
+        checkup = graph.maintenance.check(sample=1.0)
         if checkup and not checkup.findings and (told or answers != sound):
-            checkup = graph.check()
+            checkup = graph.maintenance.check()
     except OmnigraphError as error:
         return told or f"check: {type(error).__name__}"
     except Exception as error:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from omnigraph.health import check as checks
 from omnigraph.health.past import Past, read_past
 from tests.health.conftest import again
@@ -24,11 +24,11 @@ def test_a_branch_that_moves_on_and_is_cleaned_up_meanwhile(
         if next(moves, None) is not None:
             graph.load({"Person": [{"name": "ada", "age": 99}]}, mode="merge")
             graph.mutate('update Person set { age: 98 } where name = "bob"')
-            graph.cleanup(keep=1, grace=0, confirm=True)
+            graph.maintenance.cleanup(keep=1, grace=0, confirm=True)
         return read_past(store, head)
 
     monkeypatch.setattr(checks, "read_past", late)
-    found = again(graph).check()
+    found = again(graph).maintenance.check()
     assert found.findings == ()
     assert found.readable["main"] == again(graph).head.id
 
@@ -37,11 +37,11 @@ def test_a_branch_that_is_deleted_meanwhile(graph: Graph, monkeypatch: pytest.Mo
     def late(store: Any, head: Any) -> Past:
         if head.label == "side" and "side" in graph.branches:
             graph.branches.delete("side")
-            graph.cleanup(keep=1, grace=0, confirm=True)
+            graph.maintenance.cleanup(keep=1, grace=0, confirm=True)
         return read_past(store, head)
 
     monkeypatch.setattr(checks, "read_past", late)
-    found = again(graph).check()
+    found = again(graph).maintenance.check()
     assert found.findings == ()
     assert "side" not in found.readable
 
@@ -50,7 +50,7 @@ def test_the_graph_that_must_open_for_ever_is_well(checkout: Path, tmp_path: Pat
     with tarfile.open(checkout / "tests/compat/graph-100/graph.tar.gz") as packed:
         packed.extractall(tmp_path, filter="data")
     (root,) = {one.parent.parent for one in tmp_path.rglob("__manifest/_versions")}
-    found = omnigraph.open(root, read_only=True).check()
+    found = omnigraph.open(root, read_only=True).maintenance.check()
     # It was made below the rules, with edges that lead nowhere.
     assert {one.kind for one in found.findings} == {"endpoint"}
     assert not found.damage
@@ -80,23 +80,23 @@ def test_every_type_of_value(tmp_path: Path) -> None:
     graph.load({"Thing": rows}, mode="append")
     ids = graph.table("Thing").to_table(columns=["id"])["id"].to_pylist()
     graph.load({"Has": [{"from": ids[0], "to": ids[1]}]}, mode="append")
-    graph.ensure_indices()
-    assert graph.check().findings == ()
-    graph.apply_schema(schema.replace("text: String?", 'word: String? @rename_from("text")'))
-    graph.apply_schema(schema.replace("text: String?", "").replace("flag: Bool?", ""))
-    assert again(graph).check().findings == ()
-    assert again(graph).repair().damage == ()
+    graph.maintenance.ensure_indices()
+    assert graph.maintenance.check().findings == ()
+    graph.schema.apply(schema.replace("text: String?", 'word: String? @rename_from("text")'))
+    graph.schema.apply(schema.replace("text: String?", "").replace("flag: Bool?", ""))
+    assert again(graph).maintenance.check().findings == ()
+    assert again(graph).maintenance.repair().damage == ()
 
 
 @pytest.mark.full
 def test_on_s3(s3: S3) -> None:
     graph = omnigraph.init(f"{s3.url}/g", "node P { name: String @key }")
     graph.load({"P": [{"name": "a"}, {"name": "b"}]}, mode="append")
-    graph.ensure_indices()
-    found = graph.check()
+    graph.maintenance.ensure_indices()
+    found = graph.maintenance.check()
     assert found.findings == ()
-    assert graph.status().bytes > 0
-    assert graph.repair().damage == ()
+    assert graph.maintenance.status().bytes > 0
+    assert graph.maintenance.repair().damage == ()
     from omnigraph.health.doctor import examine
 
     assert all(one.outcome != "error" for one in examine(graph.uri))

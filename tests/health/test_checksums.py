@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import InputError, OmnigraphError, StorageError
-from omnigraph.graph import Graph
 from omnigraph.history import file_checksums
 from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.objects import LocalBackend
@@ -21,7 +21,7 @@ PEOPLE = "match { $p: Person } return { $p.name } order { $p.name }"
 def data_files(graph: Graph, key: str = "node:Person") -> list[Path]:
     """The data files of the newest version of a table."""
     entry = graph.refresh().snapshot.tables[key]
-    names = version_files(graph._store, entry.location, entry.lance_version).data
+    names = version_files(graph._handle.store, entry.location, entry.lance_version).data
     return [Path(graph.uri, name) for name in names]
 
 
@@ -45,49 +45,49 @@ def names(graph: Graph) -> list[str]:
 
 
 def test_every_file_of_a_graph_has_a_checksum_and_matches_it(graph: Graph) -> None:
-    read = graph.check().read
+    read = graph.maintenance.check().read
     assert read["unrecorded"] == 0
     assert read["verified"] >= read["files"] > 10
 
 
 def test_check_names_a_file_whose_content_changed(graph: Graph) -> None:
     path = rotten(graph)
-    assert graph.check(quick=True), "a quick check compares sizes only"
-    checkup = graph.check()
+    assert graph.maintenance.check(quick=True), "a quick check compares sizes only"
+    checkup = graph.maintenance.check()
     assert not checkup
     told = [one for one in checkup.findings if one.name == path.relative_to(graph.uri).as_posix()]
     assert "does not match its checksum" in told[0].reason
 
 
 def test_a_sample_verifies_some_files_and_reads_no_rows(graph: Graph) -> None:
-    every = graph.check().read["verified"]
-    some = graph.check(sample=0.3)
+    every = graph.maintenance.check().read["verified"]
+    some = graph.maintenance.check(sample=0.3)
     assert some
     assert 0 < some.read["verified"] < every
     assert some.read["rows"] == 0
-    assert graph.check(sample=1.0).read["verified"] == every
+    assert graph.maintenance.check(sample=1.0).read["verified"] == every
     for share in (0.0, 1.5):
         with pytest.raises(InputError, match="fraction"):
-            graph.check(sample=share)
+            graph.maintenance.check(sample=share)
 
 
 def test_optimize_leaves_damaged_files_where_check_finds_them(graph: Graph) -> None:
     path = rotten(graph)
-    done = again(graph).optimize()
+    done = again(graph).maintenance.optimize()
     told = {one.type_key: one.error for one in done.damaged}
     assert list(told) == ["node:Person"]
     assert path.name in str(told["node:Person"])
     assert path in data_files(graph)
-    assert not graph.check()
+    assert not graph.maintenance.check()
 
 
 def test_an_erasure_refuses_to_rewrite_damaged_files(graph: Graph) -> None:
     path = rotten(graph)
     graph.delete("Person", where='name = "ada"')
     with pytest.raises(StorageError, match=path.name):
-        again(graph).cleanup(keep=1, grace=0, erase=True, confirm=True)
+        again(graph).maintenance.cleanup(keep=1, grace=0, erase=True, confirm=True)
     assert path in data_files(graph)
-    assert not graph.check()
+    assert not graph.maintenance.check()
 
 
 def test_a_file_that_the_disk_cannot_read_is_named(
@@ -102,7 +102,7 @@ def test_a_file_that_the_disk_cannot_read_is_named(
         return real(self, name)
 
     monkeypatch.setattr(LocalBackend, "blocks", blocks)
-    checkup = graph.check(sample=1.0)
+    checkup = graph.maintenance.check(sample=1.0)
     told = [one for one in checkup.findings if one.name == path.relative_to(graph.uri).as_posix()]
     assert "it cannot be read (Input/output error)" in told[0].reason
 
@@ -141,7 +141,7 @@ def test_tail_compaction_leaves_damaged_files_where_check_finds_them(graph: Grap
     for number in range(12):
         graph.insert("Person", {"name": f"n{number}"})
     assert path in data_files(graph)
-    assert not graph.check()
+    assert not graph.maintenance.check()
 
 
 def test_without_damage_the_same_writes_compact_the_tail(graph: Graph) -> None:
@@ -150,26 +150,26 @@ def test_without_damage_the_same_writes_compact_the_tail(graph: Graph) -> None:
     for number in range(12):
         graph.insert("Person", {"name": f"n{number}"})
     assert not before <= set(data_files(graph))
-    assert graph.check().read["unrecorded"] == 0
+    assert graph.maintenance.check().read["unrecorded"] == 0
 
 
 def test_a_copy_compares_what_it_carries(graph: Graph, tmp_path: Path) -> None:
     path = rotten(graph)
     with pytest.raises(StorageError, match=f"{path.name} is damaged"):
-        graph.copy_to(tmp_path / "copy")
+        graph.maintenance.copy_to(tmp_path / "copy")
     with pytest.raises(OmnigraphError):
         omnigraph.open(tmp_path / "copy")
-    graph.copy_to(tmp_path / "rescued", verify=False)
+    graph.maintenance.copy_to(tmp_path / "rescued", verify=False)
     rescued = omnigraph.open(tmp_path / "rescued")
     assert "waiter" in names(rescued)
-    assert not rescued.check()
+    assert not rescued.maintenance.check()
 
 
 def test_a_copy_keeps_the_checksums(graph: Graph, tmp_path: Path) -> None:
-    graph.copy_to(tmp_path / "copy")
-    read = omnigraph.open(tmp_path / "copy").check().read
+    graph.maintenance.copy_to(tmp_path / "copy")
+    read = omnigraph.open(tmp_path / "copy").maintenance.check().read
     assert read["unrecorded"] == 0
-    assert read["verified"] == graph.check().read["verified"]
+    assert read["verified"] == graph.maintenance.check().read["verified"]
 
 
 def test_files_are_compared_before_their_first_use_if_asked_for(
@@ -202,21 +202,21 @@ def test_a_bulk_write_seals_its_checksums_in_an_object(
     graph.insert("Person", {"name": "walter"})
     (sealed,) = Path(graph.uri, "_checksums").iterdir()
     assert graph.head.files == {"sealed": f"_checksums/{sealed.name}"}
-    assert again(graph).check().read["unrecorded"] == 0
-    graph.copy_to(tmp_path / "copy")
-    assert omnigraph.open(tmp_path / "copy").check().read["unrecorded"] == 0
+    assert again(graph).maintenance.check().read["unrecorded"] == 0
+    graph.maintenance.copy_to(tmp_path / "copy")
+    assert omnigraph.open(tmp_path / "copy").maintenance.check().read["unrecorded"] == 0
     sealed.unlink()
-    checkup = again(graph).check()
+    checkup = again(graph).maintenance.check()
     assert [one.kind for one in checkup.findings if one.severity == "error"][:1] == ["log"]
     assert "walter" in names(again(graph))
 
 
 def test_checksums_survive_merges_schema_changes_and_optimize(graph: Graph) -> None:
     graph.merge("side")
-    graph.apply_schema(graph.schema.source.replace("age: I32?", "age: I32?  extra: String?"))
-    graph.optimize()
+    graph.schema.apply(graph.schema.source.replace("age: I32?", "age: I32?  extra: String?"))
+    graph.maintenance.optimize()
     graph.insert("Person", {"name": "walter", "extra": "x"})
-    checkup = graph.check()
+    checkup = graph.maintenance.check()
     assert checkup
     assert checkup.read["unrecorded"] == 0
 
@@ -225,7 +225,7 @@ def test_a_graph_from_before_checksums_is_valid_and_says_so(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("omnigraph.health.check.read_checksums", lambda *_: {})
-    checkup = graph.check()
+    checkup = graph.maintenance.check()
     assert checkup
     assert checkup.findings == ()
     assert checkup.read["verified"] == 0

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from omnigraph.history.file_checksums import collect_checksums
 from tests.rig.plugin import S3
 
@@ -26,7 +26,7 @@ def graph(s3: S3) -> Graph:
 
 
 def test_every_file_but_those_of_indexes_has_a_checksum(graph: Graph) -> None:
-    checkup = graph.check()
+    checkup = graph.maintenance.check()
     assert checkup
     assert checkup.read["unrecorded"] == 0
     assert checkup.read["verified"] > 10
@@ -37,11 +37,13 @@ def test_every_file_but_those_of_indexes_has_a_checksum(graph: Graph) -> None:
 def test_blobs_of_compacted_files_have_checksums(graph: Graph) -> None:
     for number in range(3):
         graph.insert("P", {"name": f"q{number}", "raw": bytes([number + 9]) * 100_000})
-    graph.optimize()
+    graph.maintenance.optimize()
     fresh = omnigraph.open(graph.uri)
-    blobs = [one.name for one in fresh._store.objects.list("nodes") if one.name.endswith(".blob")]
-    state = fresh._line.refresh().state
-    recorded = collect_checksums(fresh._store, [state])
+    blobs = [
+        one.name for one in fresh._handle.store.objects.list("nodes") if one.name.endswith(".blob")
+    ]
+    state = fresh._handle.branch_head.refresh().state
+    recorded = collect_checksums(fresh._handle.store, [state])
     assert set(blobs) <= recorded.keys()
 
 
@@ -52,7 +54,7 @@ def match(graph: Graph) -> list[list[object]]:
 
 @pytest.mark.parametrize("kind", ["data/", "_deletions/", "_versions/d", ".blob"])
 def test_objects_that_trade_places_are_named(graph: Graph, kind: str) -> None:
-    objects = graph._store.objects
+    objects = graph._handle.store.objects
     listed = [one.name for one in objects.list("nodes") if kind in one.name]
     names = [one for one in listed if kind != "data/" or one.endswith(".lance")]
     first, second = names[:2]
@@ -60,17 +62,17 @@ def test_objects_that_trade_places_are_named(graph: Graph, kind: str) -> None:
     for name, body in zip((second, first), bodies, strict=True):
         assert body is not None
         objects.backend.replace(name, body)
-    told = {one.name for one in graph.check(sample=1.0).findings}
+    told = {one.name for one in graph.maintenance.check(sample=1.0).findings}
     assert told & {first, second}
 
 
 def test_checksums_stay_valid_when_a_graph_moves_to_a_disk_and_back(
     graph: Graph, tmp_path: Path
 ) -> None:
-    graph.copy_to(tmp_path / "local")
+    graph.maintenance.copy_to(tmp_path / "local")
     local = omnigraph.open(tmp_path / "local")
-    read = local.check().read
-    assert (read["unrecorded"], read["verified"]) == (0, graph.check().read["verified"])
+    read = local.maintenance.check().read
+    assert (read["unrecorded"], read["verified"]) == (0, graph.maintenance.check().read["verified"])
     local.insert("P", {"name": "new"})
-    local.copy_to(f"{graph.uri}-back")
-    assert omnigraph.open(f"{graph.uri}-back").check().read["unrecorded"] == 0
+    local.maintenance.copy_to(f"{graph.uri}-back")
+    assert omnigraph.open(f"{graph.uri}-back").maintenance.check().read["unrecorded"] == 0

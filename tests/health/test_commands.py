@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from tests.cli.conftest import Program
 from tests.health.conftest import foreign_append, head, names, smuggle
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import GraphNotInitialized, IndexUnreadable, StorageError
-from omnigraph.graph import Graph
 from omnigraph.health import check
 from omnigraph.health.check import check_graph
 from omnigraph.health.finding import Checkup
@@ -47,7 +47,7 @@ def look(graph: Graph, *, quick: bool = False) -> Checkup:
 def data_file(graph: Graph, key: str = PERSON) -> Path:
     """The newest data file of a table."""
     entry = graph.snapshot.tables[key]
-    found = version_files(graph._store, entry.location, entry.lance_version).data
+    found = version_files(graph._handle.store, entry.location, entry.lance_version).data
     return Path(graph.uri, found[-1])
 
 
@@ -58,7 +58,7 @@ def version_file(graph: Graph, key: str = PERSON) -> Path:
 
 def deletion_file(graph: Graph) -> Path:
     entry = graph.snapshot.tables[PERSON]
-    (found,) = version_files(graph._store, entry.location, entry.lance_version).deletions
+    (found,) = version_files(graph._handle.store, entry.location, entry.lance_version).deletions
     return Path(graph.uri, found)
 
 
@@ -105,7 +105,9 @@ def test_files_of_the_newest_state(
     assert newest is not None
     assert newest == graph.head.parent
     assert found.readable["side"] == graph.checkout("side").head.id
-    told_again = repair_graph(open_store(graph.uri, effects=Effects(read_only=True)), graph._line)
+    told_again = repair_graph(
+        open_store(graph.uri, effects=Effects(read_only=True)), graph._handle.branch_head
+    )
     assert told_again.damage or spoil is scramble
 
 
@@ -130,7 +132,7 @@ def test_a_lost_file_is_one_finding_that_names_all_who_need_it(graph: Graph) -> 
         "tag v1",
     }
     assert not any("another program" in one.reason for one in found.findings)
-    (row,) = (one for one in graph.repair().datasets if one.type_key == PERSON)
+    (row,) = (one for one in graph.maintenance.repair().datasets if one.type_key == PERSON)
     assert (row.classification, row.action, row.skipped) == ("unverifiable", "preview", "damaged")
     assert "omnigraph check" in (row.error or "")
 
@@ -156,9 +158,11 @@ def test_a_version_of_the_past_that_no_cleanup_took(graph: Graph) -> None:
 def test_what_a_cleanup_took_is_no_damage(graph: Graph) -> None:
     for number in range(3):
         graph.load({"Person": [{"name": "ada", "age": number}]}, mode="merge")
-    graph.untag("v1")
+    graph.tags.delete("v1")
     graph.branches.delete("side")
-    assert graph.cleanup(keep=1, grace=timedelta(0), confirm=True).old_versions_removed > 3
+    assert (
+        graph.maintenance.cleanup(keep=1, grace=timedelta(0), confirm=True).old_versions_removed > 3
+    )
     assert look(graph).findings == ()
 
 
@@ -185,7 +189,7 @@ def test_a_quick_look_sees_what_a_listing_shows(graph: Graph, spoil: Spoil) -> N
 @pytest.mark.parametrize("spoil", [lose, pytest.param(empty, marks=FULL)])
 def test_a_lost_index_is_named_and_answers_stay_right(graph: Graph, spoil: Spoil) -> None:
     entry = graph.snapshot.tables[PERSON]
-    places = version_files(graph._store, entry.location, entry.lance_version).places
+    places = version_files(graph._handle.store, entry.location, entry.lance_version).places
     for place in places:
         for one in Path(graph.uri, place).iterdir():
             spoil(one)
@@ -200,7 +204,7 @@ def test_a_lost_index_is_named_and_answers_stay_right(graph: Graph, spoil: Spoil
         warnings.simplefilter("error")
         again(graph).upsert("Person", {"name": "fay", "age": 41})  # the same was told before
     assert names(graph) == ["ada", "bob", "cid", "eva", "fay"]
-    again(graph).ensure_indices()
+    again(graph).maintenance.ensure_indices()
     assert "main" not in {one.branch for one in look(graph).findings}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -234,7 +238,7 @@ def test_indexes_that_answer_wrongly(
     """The files of an index over other values, in the place of the right ones."""
     other = omnigraph.init(tmp_path / "other", graph.schema.source, durability="os")
     other.load({"City": [{"name": "rom"}]}, mode="append")
-    other.ensure_indices()
+    other.maintenance.ensure_indices()
     for ours, theirs in zip(_index_places(graph), _index_places(other), strict=True):
         for file in theirs.iterdir():
             (ours / file.name).write_bytes(file.read_bytes())
@@ -253,7 +257,7 @@ def _index_places(graph: Graph) -> list[Path]:
     from omnigraph.storage.table import open_table
 
     entry = graph.snapshot.tables["node:City"]
-    dataset = open_table(graph._store, entry.location, entry.lance_version).dataset
+    dataset = open_table(graph._handle.store, entry.location, entry.lance_version).dataset
     found = sorted(dataset.describe_indices(), key=lambda one: one.field_names)
     segments = [one.uuid for index in found for one in index.segments]
     return [Path(graph.uri, entry.location, "_indices", str(one)) for one in segments]
@@ -312,7 +316,7 @@ def test_no_graph_at_all(tmp_path: Path) -> None:
 
 def test_a_table_that_foreign_tools_cleaned_away(graph: Graph) -> None:
     """Lance does not see our versions: its cleanup takes their files."""
-    graph.untag("v1")
+    graph.tags.delete("v1")
     foreign_append(graph, "Person", {"id": "eve", "name": "eve"})
     head(graph, "Person").cleanup_old_versions(timedelta(0), delete_unverified=True)
     found = look(graph)
@@ -320,7 +324,7 @@ def test_a_table_that_foreign_tools_cleaned_away(graph: Graph) -> None:
     assert {one.type_key for one in found.damage} == {PERSON}
     assert any("it is missing" in one.reason for one in found.damage)
     assert found.readable["main"] != graph.head.id
-    told = graph.repair(confirm=True, force=True)
+    told = graph.maintenance.repair(confirm=True, force=True)
     assert told.damage, "what is lost is told beside what was appended"
     (row,) = told.refused
     assert (row.type_key, row.skipped, row.committed) == (PERSON, "damaged", False)

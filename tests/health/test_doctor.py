@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
-from omnigraph.graph import Graph
 from omnigraph.health import doctor
 from omnigraph.health.doctor import Diagnosis, examine
 from tests.cli.conftest import Program

@@ -7,8 +7,8 @@ import lance
 import pyarrow as pa
 import pytest
 
+from omnigraph.api.graph import Graph
 from omnigraph.errors import OmnigraphError, ReadOnlyError, UsageError
-from omnigraph.graph import Graph
 from omnigraph.storage import head as heads
 from omnigraph.storage.effects import Fault
 from tests.health.conftest import (
@@ -93,24 +93,24 @@ def test_what_others_did_is_told_and_changes_nothing(
     shown = names(graph)
     did(graph)
     assert names(graph) == shown
-    found = again(graph).check()
+    found = again(graph).maintenance.check()
     assert [(f.kind, f.type_key, f.severity) for f in found.findings] == [
         ("drift", PERSON, "warning")
     ]
     assert found
     assert "another program" in str(found.findings[0])
     before = files(graph)
-    told = again(graph).repair()
+    told = again(graph).maintenance.repair()
     assert one(told).classification == classification
     assert one(told).action == ("no_effect" if action == "no_effect" else "preview")
-    assert one(again(graph).repair(confirm=True)).action == action
+    assert one(again(graph).maintenance.repair(confirm=True)).action == action
     assert files(graph) == before, "a repair that was not forced writes nothing"
     assert names(graph) == shown
 
 
 def test_the_report_has_exactly_the_names_that_were_agreed_on(graph: Graph) -> None:
     append(graph)
-    told = graph.repair().to_json()
+    told = graph.maintenance.repair().to_json()
     assert all(row.keys() == FIELDS for row in told["datasets"])
     row = next(row for row in told["datasets"] if row["type_key"] == PERSON)
     assert (row["operations"], row["lance_head_version"]) == (["Append"], 2)
@@ -119,12 +119,12 @@ def test_the_report_has_exactly_the_names_that_were_agreed_on(graph: Graph) -> N
 
 def test_operations_are_named_also_those_that_lance_cannot_show(graph: Graph) -> None:
     compact(graph)
-    operations = one(graph.repair()).operations
+    operations = one(graph.maintenance.repair()).operations
     assert operations == (*["Append"] * 3, "CreateIndex", "Append", "ReserveFragments", "Rewrite")
 
 
 def test_a_clean_graph_has_no_drift(graph: Graph) -> None:
-    done = graph.repair(confirm=True, force=True)
+    done = graph.maintenance.repair(confirm=True, force=True)
     assert {(row.classification, row.action) for row in done.datasets} == {("no_drift", "no_op")}
     assert done.commit_id is None
     assert not done.refused
@@ -135,57 +135,61 @@ def test_a_clean_graph_has_no_drift(graph: Graph) -> None:
 def test_appended_rows_are_taken_over_once(graph: Graph, did: Foreign) -> None:
     did(graph)
     expected = sorted({*names(graph), *head(graph, "Person").to_table()["name"].to_pylist()})
-    done = graph.repair(confirm=True, force=True)
+    done = graph.maintenance.repair(confirm=True, force=True)
     row = one(done)
     assert (row.action, row.committed, row.skipped, row.error) == ("forced", True, None, None)
     assert graph.head.actor == "omnigraph:repair:force"
     assert done.manifest_version == graph.head.manifest_version
-    assert [(o.kind, o.commit_id) for o in graph.recoveries()] == [("repaired", graph.head.id)]
+    assert [(o.kind, o.commit_id) for o in graph.maintenance.operations.recoveries()] == [
+        ("repaired", graph.head.id)
+    ]
     assert names(graph) == expected
-    assert not again(graph).check().findings
-    again_done = again(graph).repair(confirm=True, force=True)
+    assert not again(graph).maintenance.check().findings
+    again_done = again(graph).maintenance.repair(confirm=True, force=True)
     assert one(again_done).classification == "rebased"
     assert again_done.commit_id is None
     assert names(graph) == expected
     foreign_append(graph, "Person", {**EVE, "id": "zoe", "name": "zoe"})
-    assert again(graph).repair(confirm=True, force=True).commit_id is not None
+    assert again(graph).maintenance.repair(confirm=True, force=True).commit_id is not None
     assert names(graph) == sorted([*expected, "zoe"])
 
 
 def test_writes_go_on_beside_maintenance_of_others(graph: Graph) -> None:
     index(graph)
-    assert one(graph.repair(confirm=True)).action == "no_effect"
+    assert one(graph.maintenance.repair(confirm=True)).action == "no_effect"
     graph.mutate('update Person set { age: 40 } where name = "ada"')
     append(graph)
-    graph.repair(confirm=True, force=True)
+    graph.maintenance.repair(confirm=True, force=True)
     foreign_append(graph, "Person", {**EVE, "id": "fay", "name": "fay"})
-    graph.repair(confirm=True, force=True)
+    graph.maintenance.repair(confirm=True, force=True)
     head(graph, "Person").optimize.compact_files()
-    told = one(graph.repair(confirm=True))
+    told = one(graph.maintenance.repair(confirm=True))
     assert (told.classification, told.action) == ("rebased", "no_op")
     assert told.operations == ("ReserveFragments", "Rewrite")
     graph.mutate('delete Person where name = "eve"')
     assert names(graph) == ["ada", "bob", "cid", "fay"]
-    assert one(graph.repair(confirm=True, force=True)).action == "no_op", "it stays deleted"
+    assert one(graph.maintenance.repair(confirm=True, force=True)).action == "no_op", (
+        "it stays deleted"
+    )
 
 
 def test_upkeep_goes_on_beside_what_others_did(graph: Graph) -> None:
     """HEAD is nothing that a graph stands on: neither is skipped, nor refused, nor taken over."""
     foreign_append(graph, "Person", {"id": "eve", "name": "eve"})
-    done = {one.type_key: one for one in graph.optimize().datasets}
+    done = {one.type_key: one for one in graph.maintenance.optimize().datasets}
     assert (done["node:Person"].committed, done["node:Person"].skipped) == (True, None)
-    assert not graph.cleanup(keep=1, grace=0, confirm=True).failed
+    assert not graph.maintenance.cleanup(keep=1, grace=0, confirm=True).failed
     assert "eve" not in names(graph)
-    (told,) = [one for one in graph.repair().datasets if one.type_key == "node:Person"]
+    (told,) = [one for one in graph.maintenance.repair().datasets if one.type_key == "node:Person"]
     assert (told.classification, told.action) == ("appended", "preview")
 
 
 def test_nodes_and_edges_are_judged_together(graph: Graph) -> None:
     append(graph)
     foreign_append(graph, "Knows", {"id": "k1", "src": "eve", "dst": "ada"})
-    done = graph.repair(confirm=True, force=True)
+    done = graph.maintenance.repair(confirm=True, force=True)
     assert {row.type_key for row in done.datasets if row.committed} == {PERSON, "edge:Knows"}
-    assert again(graph).check()
+    assert again(graph).maintenance.check()
 
 
 BAD = [
@@ -206,7 +210,7 @@ def test_rows_that_break_a_rule_stay_out(
 ) -> None:
     foreign_append(graph, type_name, row)
     foreign_append(graph, "City", {"id": "rom", "name": "rom"})
-    done = graph.repair(confirm=True, force=True)
+    done = graph.maintenance.repair(confirm=True, force=True)
     key = f"{'edge' if type_name == 'Knows' else 'node'}:{type_name}"
     assert (one(done, key).action, one(done, key).skipped) == ("refused", "breaks_rules")
     assert why in one(done, key).error
@@ -222,16 +226,16 @@ def test_what_can_only_be_left_alone_is_told_until_somebody_heard_it(
     did(graph)
     for _ in range(2):
         assert kinds(graph) == [("drift", PERSON)], "a preview, or a repair without force, is none"
-        again(graph).repair(confirm=True)
-    first = one(again(graph).repair(confirm=True, force=True))
+        again(graph).maintenance.repair(confirm=True)
+    first = one(again(graph).maintenance.repair(confirm=True, force=True))
     assert first.action in ("refused", "no_effect")
     assert kinds(graph) == []
-    assert again(graph).recoveries()[-1].kind == "seen"
-    shown = one(again(graph).repair(confirm=True))
+    assert again(graph).maintenance.operations.recoveries()[-1].kind == "seen"
+    shown = one(again(graph).maintenance.repair(confirm=True))
     assert (shown.classification, shown.action) == (first.classification, shown.action)
     assert shown.action in ("no_op", "no_effect")
     before = files(graph)
-    assert one(again(graph).repair(confirm=True, force=True)).action == first.action
+    assert one(again(graph).maintenance.repair(confirm=True, force=True)).action == first.action
     assert files(graph) == before, "it is noted once"
     append(graph)
     assert kinds(graph) == [("drift", PERSON)], "something new is told"
@@ -239,23 +243,23 @@ def test_what_can_only_be_left_alone_is_told_until_somebody_heard_it(
 
 def test_a_row_that_comes_a_second_time_is_not_dropped_silently(graph: Graph) -> None:
     append(graph)
-    graph.repair(confirm=True, force=True)
+    graph.maintenance.repair(confirm=True, force=True)
     append(graph)
-    done = graph.repair(confirm=True, force=True)
+    done = graph.maintenance.repair(confirm=True, force=True)
     assert "already" in one(done).error
 
 
 def test_a_version_that_is_gone_cannot_be_verified(graph: Graph) -> None:
     clean(graph)
-    told = one(graph.repair(confirm=True, force=True))
+    told = one(graph.maintenance.repair(confirm=True, force=True))
     assert (told.classification, told.action) == ("appended", "forced")  # version 1 is not needed
     for name in ("u", "v", "w"):
         foreign_append(graph, "Person", {"id": name, "name": name})
     newest = head(graph, "Person").version
     entry = graph.snapshot.tables[PERSON]
     middle = f"{entry.location}/_versions/{(1 << 64) - 1 - (newest - 1):020}.manifest"
-    graph._store.objects.remove(middle)
-    told = one(graph.repair(confirm=True, force=True))
+    graph._handle.store.objects.remove(middle)
+    told = one(graph.maintenance.repair(confirm=True, force=True))
     assert (told.classification, told.action) == ("unverifiable", "refused")
     assert f"version {newest - 1}" in told.error
 
@@ -265,7 +269,7 @@ def test_an_operation_without_a_name_is_maintenance_only_if_nothing_changed(
 ) -> None:
     compact(graph)
     monkeypatch.setattr(heads, "_marks", lambda table: [table.version])
-    assert one(graph.repair()).classification == "suspicious"
+    assert one(graph.maintenance.repair()).classification == "suspicious"
 
 
 def test_a_compaction_that_changed_rows_is_none(
@@ -273,32 +277,32 @@ def test_a_compaction_that_changed_rows_is_none(
 ) -> None:
     compact(graph)
     monkeypatch.setattr(heads, "digest", lambda rows: str(id(rows)))
-    assert one(graph.repair()).classification == "suspicious"
+    assert one(graph.maintenance.repair()).classification == "suspicious"
 
 
 def test_the_table_of_another_schema_is_not_taken_for_the_one_of_now(graph: Graph) -> None:
     append(graph)
-    graph.apply_schema(graph.schema.source.replace("age: I32?", "age: I32?  email: String?"))
-    done = graph.repair(confirm=True, force=True)
+    graph.schema.apply(graph.schema.source.replace("age: I32?", "age: I32?  email: String?"))
+    done = graph.maintenance.repair(confirm=True, force=True)
     assert one(done).action == "refused"
     assert "columns" in one(done).error
 
 
 def test_force_needs_confirm_and_confirm_needs_leave(graph: Graph) -> None:
     with pytest.raises(UsageError, match="force needs confirm"):
-        graph.repair(force=True)
+        graph.maintenance.repair(force=True)
     with pytest.raises(ReadOnlyError):
-        graph.at("HEAD").repair(confirm=True)
+        graph.at("HEAD").maintenance.repair(confirm=True)
 
 
 def test_tables_of_other_branches_are_told_too(graph: Graph) -> None:
     text = graph.schema.source + "node Extra { name: String @key }"
     side = graph.checkout("side")
-    side.apply_schema(text)
+    side.schema.apply(text)
     foreign_append(side, "Extra", {"id": "x", "name": "x"})
-    row = one(graph.repair(confirm=True, force=True), "node:Extra@side")
+    row = one(graph.maintenance.repair(confirm=True, force=True), "node:Extra@side")
     assert (row.action, row.skipped) == ("preview", "other_branch")
-    assert one(side.repair(confirm=True, force=True), "node:Extra").committed
+    assert one(side.maintenance.repair(confirm=True, force=True), "node:Extra").committed
 
 
 @pytest.mark.parametrize("when", ["before", pytest.param("after", marks=pytest.mark.full)])
@@ -308,25 +312,28 @@ def test_repair_cut_off_at_any_effect_takes_every_row_once(graph: Graph, when: A
     shown = names(graph)
     for at in range(1, 40):
         handle = again(graph)
-        with suppress(OmnigraphError, OSError), handle._store.effects.failing(Fault(at, when)):
-            handle.repair(confirm=True, force=True)
+        with (
+            suppress(OmnigraphError, OSError),
+            handle._handle.store.effects.failing(Fault(at, when)),
+        ):
+            handle.maintenance.repair(confirm=True, force=True)
         now = names(graph)
         assert now in (shown, sorted([*shown, "eve"])), at
         if now != shown:
             break
-    done = again(graph).repair(confirm=True, force=True)
+    done = again(graph).maintenance.repair(confirm=True, force=True)
     assert not done.refused
     assert names(graph) == sorted([*shown, "eve"])
     kept = again(graph)
     assert kept.table("Knows").count_rows() == 2
-    assert len([o for o in kept.recoveries() if o.kind == "repaired"]) == 1
-    assert not kept.check().findings
+    assert len([o for o in kept.maintenance.operations.recoveries() if o.kind == "repaired"]) == 1
+    assert not kept.maintenance.check().findings
 
 
 def test_two_repairs_at_once_take_every_row_once(graph: Graph) -> None:
     append(graph)
     first, second = again(graph), again(graph)
-    first.repair(confirm=True, force=True)
-    late = second.repair(confirm=True, force=True)
+    first.maintenance.repair(confirm=True, force=True)
+    late = second.maintenance.repair(confirm=True, force=True)
     assert late.commit_id is None
     assert names(graph).count("eve") == 1

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import IndexUnreadable
-from omnigraph.graph import Graph
 from tests.health.conftest import again
 from tests.health.test_damage import FULL, look, scramble
 
@@ -52,7 +52,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for n in range(300)
     ]
     graph.load({"Doc": rows}, mode="append")
-    graph.ensure_indices()
+    graph.maintenance.ensure_indices()
     return place
 
 
@@ -81,7 +81,7 @@ def index_file(graph: Graph, name: str) -> Path:
 
 def test_whole_indexes_are_well_and_nothing_is_built(docs: Graph) -> None:
     assert look(docs).findings == ()
-    assert not again(docs).ensure_indices()
+    assert not again(docs).maintenance.ensure_indices()
 
 
 @pytest.mark.parametrize(
@@ -111,12 +111,12 @@ def test_check_names_it_and_ensure_indices_builds_it(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IndexUnreadable)
         assert answers(docs) == before
-    assert again(docs).ensure_indices().indexes["node:Doc"]
+    assert again(docs).maintenance.ensure_indices().indexes["node:Doc"]
     assert look(docs).findings == ()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert answers(docs) == before
-    assert not again(docs).ensure_indices()
+    assert not again(docs).maintenance.ensure_indices()
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_check_sees_other_bytes_of_the_same_length(docs: Graph, name: str) -> No
     assert "cleanup --erase" in (found.hint or "")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IndexUnreadable)
-        again(docs).cleanup(keep=1, grace=0, confirm=True, erase=True)
+        again(docs).maintenance.cleanup(keep=1, grace=0, confirm=True, erase=True)
     assert look(docs).findings == ()
 
 
@@ -147,7 +147,7 @@ def test_check_asks_indexes_of_every_kind(docs: Graph, tmp_path: Path, name: str
     other = omnigraph.init(tmp_path / "other", SCHEMA, durability="os")
     row = {"name": "x", "code": "qqq www", "body": "zzz", "place": [-5.0, 70.0]}
     other.load({"Doc": [row]}, mode="append")
-    other.ensure_indices()
+    other.maintenance.ensure_indices()
     ours, theirs = index_file(docs, name).parent, index_file(other, name).parent
     for file in theirs.iterdir():
         if file.is_file():

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import AlreadyExists, BranchNotFound, InputError, NotFound, StorageError
-from omnigraph.graph import Graph
 from omnigraph.health.finding import Checkup, Finding
 from omnigraph.history import branches, refs
 from omnigraph.history.closing import close
@@ -76,7 +76,7 @@ def lose_ref(root: Path, name: str) -> str:
 
 
 def check(root: Path) -> Checkup:
-    return omnigraph.open(root, read_only=True).check(quick=True)
+    return omnigraph.open(root, read_only=True).maintenance.check(quick=True)
 
 
 def ref_findings(found: Checkup) -> list[Finding]:
@@ -93,7 +93,7 @@ def use_for_everything(root: Path, name: str) -> None:
     """Write, merge, delete, create again: all that a branch or a tag is for."""
     graph = open_again(root)
     if name == TAG:
-        graph.untag(TAG)
+        graph.tags.delete(TAG)
         graph.tag(TAG)
     else:
         add(open_again(root, name), "more")
@@ -117,22 +117,22 @@ def test_a_lost_ref_object_is_reported_spared_and_restored(root: Path, name: str
     assert ulid in finding.reason
     manifest = {one for one in files(open_store(str(root))) if ulid in one}
     graph = open_again(root)
-    done = graph.cleanup(keep=1, grace=0, confirm=True)
+    done = graph.maintenance.cleanup(keep=1, grace=0, confirm=True)
     assert [(one["manifest"], one["name"]) for one in done.unnamed] == [
         (f"__branches/{ulid}", name)
     ]
     assert manifest <= set(files(open_store(str(root))))
     left = files(open_store(str(root)))
-    (row,) = graph.repair().names
+    (row,) = graph.maintenance.repair().names
     assert (row.action, row.name) == ("preview", name)
     assert files(open_store(str(root))) == left
     assert str(row.commit_id) in finding.reason
-    repaired = graph.repair(confirm=True)
+    repaired = graph.maintenance.repair(confirm=True)
     assert [(one.action, one.name) for one in repaired.names] == [("restored", name)]
     assert not repaired.damage
     assert not check(root).findings
     assert keys(root, name) == before
-    assert graph.recoveries()[-1].operation == "restore_name"
+    assert graph.maintenance.operations.recoveries()[-1].operation == "restore_name"
     use_for_everything(root, name)
 
 
@@ -148,7 +148,7 @@ def test_all_at_once_with_the_command(root: Path, shell: Program) -> None:  # no
     done = shell("repair", str(root), "--confirm", "--yes")
     assert (done.code, done.out.count("ref_lost, restored")) == (0, len(ALL))
     assert shell("check", str(root)).code == 0
-    tag = open_again(root).tags()[0]
+    tag = open_again(root).tags.values()[0]
     assert (tag.message, tag.branch) == ("first", "main")
     for name in ALL:
         assert len(keys(root, name)) == BRANCHES.get(name, 1)
@@ -158,11 +158,11 @@ def test_a_name_that_was_taken_since(root: Path) -> None:
     ulid = lose_ref(root, "used")
     graph = open_again(root)
     add(graph.branches.create("used"), "another")
-    (row,) = graph.repair(confirm=True).names
+    (row,) = graph.maintenance.repair(confirm=True).names
     assert (row.action, "already exists" in str(row.reason)) == ("refused", True)
     with pytest.raises(InputError):
-        graph.repair(confirm=True, restore="01J00000000000000000000000", name="rescued")
-    (row,) = graph.repair(confirm=True, restore=ulid, name="rescued").names
+        graph.maintenance.repair(confirm=True, restore="01J00000000000000000000000", name="rescued")
+    (row,) = graph.maintenance.repair(confirm=True, restore=ulid, name="rescued").names
     assert row.action == "restored"
     assert (keys(root, "used"), keys(root, "rescued")) == (["a", "another"], ["a", "used"])
     use_for_everything(root, "rescued")
@@ -173,9 +173,9 @@ def test_two_manifests_of_one_name_are_left_to_the_caller(root: Path) -> None:
     add(open_again(root).branches.create("used"), "second")
     second = lose_ref(root, "used")
     graph = open_again(root)
-    assert {one.action for one in graph.repair(confirm=True).names} == {"refused"}
-    graph.repair(confirm=True, restore=second)
-    graph.repair(confirm=True, drop=first)
+    assert {one.action for one in graph.maintenance.repair(confirm=True).names} == {"refused"}
+    graph.maintenance.repair(confirm=True, restore=second)
+    graph.maintenance.repair(confirm=True, drop=first)
     assert keys(root, "used") == ["a", "second"]
     assert not check(root).findings
 
@@ -184,13 +184,13 @@ def test_two_manifests_of_one_name_are_left_to_the_caller(root: Path) -> None:
 def test_dropping_lets_cleanup_remove_it(root: Path, name: str) -> None:
     ulid = lose_ref(root, name)
     graph = open_again(root)
-    (row,) = graph.repair(drop=ulid).names
+    (row,) = graph.maintenance.repair(drop=ulid).names
     assert row.action == "preview"
-    (row,) = graph.repair(confirm=True, drop=ulid).names
+    (row,) = graph.maintenance.repair(confirm=True, drop=ulid).names
     assert row.action == "dropped"
     assert not check(root).findings
     before = {one for one in files(open_store(str(root))) if ulid in one}
-    assert not graph.cleanup(keep=1, grace=0, confirm=True).unnamed
+    assert not graph.maintenance.cleanup(keep=1, grace=0, confirm=True).unnamed
     after = {one for one in files(open_store(str(root))) if ulid in one}
     assert after < before  # the closing version stays
     if name == TAG:
@@ -211,12 +211,12 @@ def test_a_damaged_ref_object(root: Path, body: bytes | None) -> None:
     with pytest.raises(StorageError, match="ref object of branch 'used'"):
         open_again(root, "used")
     graph = open_again(root)
-    assert graph.tags() == []
+    assert graph.tags.values() == []
     assert keys(root, "renamed") == ["a", "former"]
     with pytest.raises(StorageError, match="damaged"):
         graph.branches.create("used")
-    assert len(graph.cleanup(keep=1, grace=0, confirm=True).unnamed) == 2
-    assert {one.action for one in graph.repair(confirm=True).names} == {"restored"}
+    assert len(graph.maintenance.cleanup(keep=1, grace=0, confirm=True).unnamed) == 2
+    assert {one.action for one in graph.maintenance.repair(confirm=True).names} == {"restored"}
     assert not check(root).findings
     for name in ("used", TAG):
         use_for_everything(root, name)
@@ -224,11 +224,13 @@ def test_a_damaged_ref_object(root: Path, body: bytes | None) -> None:
 
 def test_a_damaged_name_that_leads_nowhere_can_be_dropped(root: Path) -> None:
     graph = open_again(root)
-    close(graph._store, branches.open_line(graph._store, "used"))
+    close(graph._handle.store, branches.open_line(graph._handle.store, "used"))
     ref_objects(root, "used")[-1].write_bytes(b"{")
     assert [one.branch for one in check(root).findings] == ["used"]
-    assert [one.action for one in graph.repair(confirm=True).names] == ["refused"]
-    assert [one.action for one in graph.repair(confirm=True, drop="used").names] == ["dropped"]
+    assert [one.action for one in graph.maintenance.repair(confirm=True).names] == ["refused"]
+    assert [one.action for one in graph.maintenance.repair(confirm=True, drop="used").names] == [
+        "dropped"
+    ]
     assert not check(root).findings
     add(graph.branches.create("used"), "new")
 
@@ -242,7 +244,9 @@ def test_a_name_whose_manifest_is_missing(root: Path, name: str) -> None:
     (finding,) = check(root).findings
     assert (finding.kind, ulid in str(finding.name)) == ("manifest", True)
     graph = open_again(root)
-    assert [one.action for one in graph.repair(confirm=True, drop=name).names] == ["dropped"]
+    assert [one.action for one in graph.maintenance.repair(confirm=True, drop=name).names] == [
+        "dropped"
+    ]
     assert not check(root).findings
 
 
@@ -276,7 +280,7 @@ def test_a_deleted_branch_that_lost_its_closing_version(root: Path) -> None:
     assert "was deleted, and the version that closed it is missing" in finding.reason
     with pytest.raises(BranchNotFound):
         open_again(root, "used")
-    assert [one.action for one in graph.repair(confirm=True).names] == ["closed"]
+    assert [one.action for one in graph.maintenance.repair(confirm=True).names] == ["closed"]
     assert not check(root).findings
     assert "used" not in open_again(root).branches
 
@@ -294,11 +298,11 @@ def test_what_an_older_release_left_is_spared_and_warned_of(
     ulids = {name: lose_ref(root, name) for name in ("used", "fresh", TAG)}
     found = {one.branch: one.severity for one in check(root).findings}
     assert found == {"used": "error", ulids["fresh"]: "warning", ulids[TAG]: "warning"}
-    assert len(graph.cleanup(keep=1, grace=0, confirm=True).unnamed) == 3
-    rows = {one.target[-26:]: one.action for one in graph.repair(confirm=True).names}
+    assert len(graph.maintenance.cleanup(keep=1, grace=0, confirm=True).unnamed) == 3
+    rows = {one.target[-26:]: one.action for one in graph.maintenance.repair(confirm=True).names}
     assert rows == {ulids["used"]: "restored", ulids["fresh"]: "refused", ulids[TAG]: "refused"}
-    graph.repair(confirm=True, restore=ulids["fresh"], name="fresh")
-    graph.repair(confirm=True, restore=ulids[TAG], name=TAG, tag=True)
+    graph.maintenance.repair(confirm=True, restore=ulids["fresh"], name="fresh")
+    graph.maintenance.repair(confirm=True, restore=ulids[TAG], name=TAG, tag=True)
     assert not check(root).findings
     for name in ("used", "fresh", TAG):
         use_for_everything(root, name)
@@ -326,7 +330,7 @@ def test_a_lost_name_race_leaves_garbage_and_no_damage(root: Path) -> None:
     finally:
         refs.take = real
     assert not check(root).findings
-    assert graph.cleanup(keep=1, grace=0, confirm=True).orphans
+    assert graph.maintenance.cleanup(keep=1, grace=0, confirm=True).orphans
     assert not check(root).findings
 
 
@@ -336,10 +340,10 @@ def test_a_ref_object_lost_on_s3(s3: S3) -> None:
     add(graph.branches.create("used"), "used")
     graph.tag(TAG)
     for name in ("branches/used", f"tags/{TAG}"):
-        graph._store.objects.remove(f"_refs/{name}/0000000001.json")
+        graph._handle.store.objects.remove(f"_refs/{name}/0000000001.json")
     fresh = omnigraph.open(s3.url)
-    assert len(ref_findings(fresh.check(quick=True))) == 2
-    assert len(fresh.cleanup(keep=1, grace=0, confirm=True).unnamed) == 2
-    assert {one.action for one in fresh.repair(confirm=True).names} == {"restored"}
-    assert not omnigraph.open(s3.url).check(quick=True).findings
+    assert len(ref_findings(fresh.maintenance.check(quick=True))) == 2
+    assert len(fresh.maintenance.cleanup(keep=1, grace=0, confirm=True).unnamed) == 2
+    assert {one.action for one in fresh.maintenance.repair(confirm=True).names} == {"restored"}
+    assert not omnigraph.open(s3.url).maintenance.check(quick=True).findings
     assert len(omnigraph.open(s3.url, branch="used").query(QUERY)) == 2

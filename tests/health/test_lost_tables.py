@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.api.graph import Graph
 from omnigraph.errors import HistoryReclaimed, StorageError
-from omnigraph.graph import Graph
 from omnigraph.history.commit import TableEntry
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.store import open_store
@@ -30,7 +30,7 @@ VERBS: dict[str, Callable[[Graph], object]] = {
     "export": lambda graph: list(graph.export()),
     "insert": lambda graph: graph.insert("Person", {"name": "zoe"}),
     "mutate": lambda graph: graph.mutate('delete Person where name = "bob"'),
-    "ensure_indices": lambda graph: graph.ensure_indices(),
+    "ensure_indices": lambda graph: graph.maintenance.ensure_indices(),
 }
 
 
@@ -70,7 +70,7 @@ def test_files_of_the_head_are_lost_not_cleaned_up(
 def test_what_a_cleanup_took_is_still_said_to_be_reclaimed(graph: Graph) -> None:
     old = graph.head.id
     graph.insert("Person", {"name": "zoe"})
-    graph.cleanup(keep=1, grace=0, confirm=True)
+    graph.maintenance.cleanup(keep=1, grace=0, confirm=True)
     with pytest.raises(HistoryReclaimed):
         again(graph).query("match { $p: Person } return { $p.name }", at=old)
 
@@ -79,7 +79,7 @@ def test_what_a_cleanup_took_is_still_said_to_be_reclaimed(graph: Graph) -> None
 def test_status_marks_the_damaged_table(
     graph: Graph, lose: Callable[[Graph], None], shell: Program
 ) -> None:
-    whole = {one.type_key: one.to_json() for one in graph.status().datasets}
+    whole = {one.type_key: one.to_json() for one in graph.maintenance.status().datasets}
     lose(graph)
     told = json.loads(shell("status", graph.uri, "--json").out)
     rows = {one["type_key"]: one for one in told["datasets"]}
@@ -124,7 +124,7 @@ def test_a_damaged_table_keeps_no_other_from_being_optimized(
     assert not rows[PERSON]["committed"]
     assert PERSON in rows[PERSON]["error"]
     assert len(again(graph).table("City").get_fragments()) == 1
-    told = again(graph).optimize()
+    told = again(graph).maintenance.optimize()
     assert [one.type_key for one in told.damaged] == [PERSON]
     assert "1 damaged" in repr(told)
     text = shell("optimize", graph.uri)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import Conflict, InputError, StorageError
-from omnigraph.graph import Graph
 from omnigraph.health.finding import Finding
 from omnigraph.history import intent as intents
 from omnigraph.history.retention.fence import raise_fences
@@ -47,7 +47,7 @@ def lose_newest(graph: Graph, count: int = 1, ulid: str = "main") -> None:
 
 
 def findings(graph: Graph) -> list[Finding]:
-    return list(omnigraph.open(graph.uri, read_only=True).check(quick=True).findings)
+    return list(omnigraph.open(graph.uri, read_only=True).maintenance.check(quick=True).findings)
 
 
 def keys(graph: Graph, branch: str = "main") -> list[str]:
@@ -56,8 +56,8 @@ def keys(graph: Graph, branch: str = "main") -> list[str]:
 
 def restore(graph: Graph, **how: object) -> list[str]:
     opened = omnigraph.open(graph.uri, durability="os")
-    assert all(one.action == "preview" for one in opened.repair(**how).versions)  # type: ignore[arg-type]
-    done = opened.repair(confirm=True, **how)  # type: ignore[arg-type]
+    assert all(one.action == "preview" for one in opened.maintenance.repair(**how).versions)  # type: ignore[arg-type]
+    done = opened.maintenance.repair(confirm=True, **how)  # type: ignore[arg-type]
     return [one.action for one in done.versions]
 
 
@@ -96,7 +96,7 @@ def test_a_commit_that_others_have_is_proof(graph: Graph, witness: str) -> None:
     assert keys(graph) == before
     fresh = omnigraph.open(graph.uri, durability="os")
     assert [(one.id, one.manifest_version) for one in fresh.log()] == log
-    assert fresh.recoveries()[-1].operation == "restore_version"
+    assert fresh.maintenance.operations.recoveries()[-1].operation == "restore_version"
     add(fresh, "new")
     assert not findings(graph)
     check_invariants(graph.uri)
@@ -108,18 +108,18 @@ def test_several_versions_prove_all_but_the_last(graph: Graph) -> None:
     (finding,) = findings(graph)
     assert finding.severity == "error"
     with pytest.raises(Conflict, match="versions 4 to 5 of __manifest are missing"):
-        omnigraph.open(graph.uri).cleanup(keep=1, grace=0, confirm=True)
+        omnigraph.open(graph.uri).maintenance.cleanup(keep=1, grace=0, confirm=True)
     assert restore(graph) == ["restored"]
     assert keys(graph) == ["a", "b", "c", "d"]
     (finding,) = findings(graph)
     assert (finding.severity, ids[-1] in finding.reason) == ("warning", True)
-    omnigraph.open(graph.uri).cleanup(keep=9, grace=0, confirm=True)
+    omnigraph.open(graph.uri).maintenance.cleanup(keep=9, grace=0, confirm=True)
     assert not findings(graph)
 
 
 def test_versions_without_a_commit_keep_their_numbers(graph: Graph) -> None:
     add(graph, "c")
-    raise_fences(graph._store, [f"{layout.COMMITS}/x"])
+    raise_fences(graph._handle.store, [f"{layout.COMMITS}/x"])
     last = add(graph, "d")
     graph.tag("v1")
     number = graph.head.manifest_version
@@ -179,7 +179,7 @@ def test_a_middle_version_is_not_needed(graph: Graph) -> None:
     fresh = omnigraph.open(graph.uri, durability="os")
     assert len(fresh.log()) == 4
     add(fresh, "d")
-    fresh.cleanup(keep=1, grace=0, confirm=True)
+    fresh.maintenance.cleanup(keep=1, grace=0, confirm=True)
     assert not findings(graph)
 
 
@@ -198,7 +198,7 @@ def test_the_first_version_is_not_needed(graph: Graph) -> None:
 def test_the_only_version_of_a_branch_or_tag(graph: Graph, name: str) -> None:
     graph.branches.create("side")
     graph.tag("v1")
-    ulid = graph.branches["side"].ulid if name == "side" else graph.tags()[0].ulid
+    ulid = graph.branches["side"].ulid if name == "side" else graph.tags.values()[0].ulid
     lose_newest(graph, ulid=ulid)
     (finding,) = findings(graph)
     assert (finding.kind, finding.severity) == ("manifest", "error")
@@ -206,7 +206,7 @@ def test_the_only_version_of_a_branch_or_tag(graph: Graph, name: str) -> None:
     with pytest.raises(StorageError, match=f"__branches/{ulid}/_versions is missing"):
         opened.at("v1") if name == "v1" else opened.checkout("side")
     with pytest.raises(Conflict):
-        opened.cleanup(keep=1, grace=0, confirm=True)
+        opened.maintenance.cleanup(keep=1, grace=0, confirm=True)
     assert restore(graph) == ["restored"]
     assert not findings(graph)
     assert sorted(row["p.k"] for row in opened.at(name).query(QUERY)) == ["a", "b"]
@@ -227,7 +227,7 @@ def test_all_versions_of_main(graph: Graph, shell: Program) -> None:  # noqa: F8
 
 
 def test_an_unfinished_operation_is_a_witness(graph: Graph) -> None:
-    with graph.hold():
+    with graph.maintenance.hold():
         lose_newest(graph)
         (finding,) = findings(graph)
         assert finding.severity == "error"
@@ -235,7 +235,7 @@ def test_an_unfinished_operation_is_a_witness(graph: Graph) -> None:
 
 
 def test_an_interrupted_write_is_a_warning_until_the_next_one(graph: Graph) -> None:
-    store = graph._store
+    store = graph._handle.store
     with store.effects.recorded() as done:
         add(graph, "c")
     at = next(n for n, one in enumerate(done, 1) if one.kind == "publish")
@@ -256,10 +256,10 @@ def test_a_torn_version_that_was_set_aside_is_not_lost(graph: Graph) -> None:
 def test_a_root_that_was_copied_file_by_file(graph: Graph, tmp_path: Path) -> None:
     add(graph.branches.create("side"), "s")
     graph.tag("v1")
-    graph.copy_to(tmp_path / "copy")
+    graph.maintenance.copy_to(tmp_path / "copy")
     shutil.copytree(graph.uri, tmp_path / "plain", copy_function=shutil.copyfile)
     for place in ("copy", "plain"):
-        assert not omnigraph.open(tmp_path / place).check().findings
+        assert not omnigraph.open(tmp_path / place).maintenance.check().findings
 
 
 def test_on_s3(s3: S3) -> None:
@@ -267,12 +267,12 @@ def test_on_s3(s3: S3) -> None:
     for key in ("a", "b"):
         add(graph, key)
     graph.branches.create("side")
-    objects = graph._store.objects
+    objects = graph._handle.store.objects
     objects.remove(min(one.name for one in objects.list("__manifest/_versions")))
     fresh = omnigraph.open(s3.url)
-    (finding,) = fresh.check(quick=True).findings
+    (finding,) = fresh.maintenance.check(quick=True).findings
     assert (finding.kind, finding.severity) == ("manifest", "error")
-    assert [one.action for one in fresh.repair(confirm=True).versions] == ["restored"]
-    assert not omnigraph.open(s3.url).check(quick=True).findings
+    assert [one.action for one in fresh.maintenance.repair(confirm=True).versions] == ["restored"]
+    assert not omnigraph.open(s3.url).maintenance.check(quick=True).findings
     assert len(omnigraph.open(s3.url).query(QUERY)) == 2
-    assert intents.listing(graph._store).pending == ()
+    assert intents.listing(graph._handle.store).pending == ()

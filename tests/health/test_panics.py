@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.api.graph import Graph
 from omnigraph.errors import OmnigraphError, StorageError
-from omnigraph.graph import Graph
 from omnigraph.storage.failures import reported, unpanicked
 from tests.health.conftest import again
 from tests.health.test_damage import FULL, PERSON, data_file, look, version_file
@@ -59,7 +59,7 @@ def test_readers_and_writers_get_a_typed_error(graph: Graph, verb: str) -> None:
         "query": lambda: fresh.query("match { $p: Person } return { $p.name }"),
         "export": lambda: list(fresh.export()),
         "insert": lambda: fresh.insert("Person", {"name": "zoe"}),
-        "ensure_indices": fresh.ensure_indices,
+        "ensure_indices": fresh.maintenance.ensure_indices,
     }
     with pytest.raises(OmnigraphError) as told:
         asked[verb]()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from omnigraph.health import check as checks
 from omnigraph.health.check import check_graph
 from omnigraph.history.manifest import read_manifest, swap_state
@@ -45,14 +45,14 @@ def test_every_rule(
     graph: Graph, kind: str, key: str, rows: list[dict[str, Any]], entity: str, why: str
 ) -> None:
     smuggle(graph, key, rows)
-    found = again(graph).check()
+    found = again(graph).maintenance.check()
     assert not found
     assert not found.damage
     told = [one for one in found.findings if one.kind == kind]
     assert [(one.branch, one.type_key, one.entity_id) for one in told] == [("main", key, entity)]
     assert why in told[0].reason
     assert found.readable["main"] == again(graph).head.id, "a broken rule can be read"
-    assert again(graph).check(quick=True), "a quick look reads no rows"
+    assert again(graph).maintenance.check(quick=True), "a quick look reads no rows"
 
 
 def test_rows_and_field_ids_are_compared_with_the_state(graph: Graph) -> None:
@@ -61,8 +61,8 @@ def test_rows_and_field_ids_are_compared_with_the_state(graph: Graph) -> None:
         wrong = replace(entry, rows=entry.rows + 5, max_field_id=1, version=entry.version + 1)
         return PublishPlan("forged", adopted={PERSON: wrong})
 
-    publish(graph._line, prepare)
-    found = again(graph).check()
+    publish(graph._handle.branch_head, prepare)
+    found = again(graph).maintenance.check()
     assert {one.kind for one in found.findings} == {"field"}
 
     def counted(txn: WriteTxn) -> PublishPlan:
@@ -70,8 +70,8 @@ def test_rows_and_field_ids_are_compared_with_the_state(graph: Graph) -> None:
         wrong = replace(entry, max_field_id=99, version=entry.version + 1)
         return PublishPlan("forged", adopted={PERSON: wrong})
 
-    publish(graph._line, counted)
-    (told,) = again(graph).check().findings
+    publish(graph._handle.branch_head, counted)
+    (told,) = again(graph).maintenance.check().findings
     assert told.kind == "count"
     assert "but there are 3" in told.reason
 
@@ -97,8 +97,8 @@ FORGED: list[tuple[Callable[[State], State], str]] = [
 def test_a_state_that_contradicts_its_log(
     graph: Graph, forge: Callable[[State], State], why: str
 ) -> None:
-    opened = read_manifest(graph._store)
-    swap_state(graph._store, opened, forge(opened.state))
+    opened = read_manifest(graph._handle.store)
+    swap_state(graph._handle.store, opened, forge(opened.state))
     found = check_graph(open_store(graph.uri), quick=True)
     told = [(one.kind, one.branch) for one in found.findings]
     assert told == ([("log", "main")] if why else [])
@@ -108,7 +108,7 @@ def test_a_state_that_contradicts_its_log(
 def test_many_findings_are_counted(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "SHOWN", 3)
     smuggle(graph, PERSON, [{"id": f"x{n}", "name": f"x{n}", "age": -1} for n in range(10)])
-    found = again(graph).check()
+    found = again(graph).maintenance.check()
     assert (len(found.findings), found.more) == (3, 7)
     told = found.to_json()
     assert told["ok"] is False
@@ -117,8 +117,8 @@ def test_many_findings_are_counted(graph: Graph, monkeypatch: pytest.MonkeyPatch
 
 def test_what_two_branches_share_is_read_once(graph: Graph) -> None:
     smuggle(graph, PERSON, [{"id": "x", "name": "x", "age": 151}])
-    rows = again(graph).check().read["rows"]
+    rows = again(graph).maintenance.check().read["rows"]
     graph.branches.create("twin")
-    found = again(graph).check()
+    found = again(graph).maintenance.check()
     assert len(found.findings) == 1
     assert found.read["rows"] == rows

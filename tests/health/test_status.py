@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
-from omnigraph.graph import Graph
 from omnigraph.health import limits, seldom
 from omnigraph.storage import objects
 from tests.cli.conftest import Program
@@ -21,7 +21,7 @@ PERSON = "node:Person"
 
 def test_numbers_are_those_of_the_store(graph: Graph) -> None:
     before = files(graph)
-    told = graph.status()
+    told = graph.maintenance.status()
     assert files(graph) == before
     assert told.bytes == sum(before.values())
     assert (told.branches, told.tags, told.intents) == (2, 1, 0)
@@ -39,18 +39,18 @@ def test_numbers_are_those_of_the_store(graph: Graph) -> None:
 def test_unreclaimed_bytes_go_with_a_cleanup(graph: Graph) -> None:
     for number in range(3):
         graph.load({"Person": [{"name": "ada", "age": number}]}, mode="merge")
-    before = graph.status()
-    graph.cleanup(keep=1, grace=0, confirm=True)
-    after = graph.status()
+    before = graph.maintenance.status()
+    graph.maintenance.cleanup(keep=1, grace=0, confirm=True)
+    after = graph.maintenance.status()
     assert after.unreclaimed_bytes < before.unreclaimed_bytes
     assert after.bytes < before.bytes
 
 
 def test_rows_without_an_index_are_counted(graph: Graph) -> None:
-    assert graph.ensure_indices() is not None
-    assert {one.unindexed_rows for one in graph.status().datasets} == {0}
+    assert graph.maintenance.ensure_indices() is not None
+    assert {one.unindexed_rows for one in graph.maintenance.status().datasets} == {0}
     graph.load({"Person": [{"name": n} for n in ("x", "y")]}, mode="append")
-    counted = {one.type_key: one.unindexed_rows for one in graph.status().datasets}
+    counted = {one.type_key: one.unindexed_rows for one in graph.maintenance.status().datasets}
     assert counted[PERSON] == 2
 
 
@@ -59,7 +59,7 @@ def test_every_limit_warns_with_a_command(graph: Graph, monkeypatch: pytest.Monk
         monkeypatch.setattr(limits, name, -1)
     monkeypatch.setattr(limits, "CACHE_SHARE", -1.0)
     monkeypatch.setattr(limits, "max", min, raising=False)
-    told = {one.what: one for one in graph.status().warnings}
+    told = {one.what: one for one in graph.maintenance.status().warnings}
     assert told.keys() == {
         "fragments",
         "rows without an index",
@@ -95,13 +95,13 @@ def test_a_write_asks_the_store_for_nothing_more(
     graph.load({"Person": [{"name": "x"}]}, mode="append")
     from omnigraph.health.written import written_warnings
 
-    opened, commit = graph._line.base(), graph.head
-    held = graph._store.handles.get(
+    opened, commit = graph._handle.branch_head.base(), graph.head
+    held = graph._handle.store.handles.get(
         opened.state.tables[PERSON].location, opened.state.tables[PERSON].lance_version
     )
     assert held is not None
     before = held.io_stats_snapshot().read_iops
-    assert written_warnings(graph._store, opened.state, commit)
+    assert written_warnings(graph._handle.store, opened.state, commit)
     assert held.io_stats_snapshot().read_iops == before
 
 
@@ -201,9 +201,9 @@ def test_words_of_one_and_none(shell: Program, graph: Graph, tmp_path: Path) -> 
     assert ", 1 manifest version; " in shell_status(shell, tmp_path)
     assert " row" not in shell("check", graph.uri, "--quick").out
     assert " rows" in shell("check", graph.uri).out
-    graph.optimize()
+    graph.maintenance.optimize()
     graph.load({"Person": [{"name": f"n{n}"} for n in range(20)]}, mode="append")
-    graph.optimize()
+    graph.maintenance.optimize()
     graph.delete("Person", where='name >= "n"')
     told = shell("optimize", graph.uri).out
     assert "node:Person: 1 fragment rewritten without deleted rows" in told
@@ -228,7 +228,7 @@ def test_indexes_that_were_built_are_named(shell: Program, graph: Graph) -> None
 
 
 def test_a_snapshot_tells_when_an_optimize_is_due(shell: Program, graph: Graph) -> None:
-    graph.ensure_indices()
+    graph.maintenance.ensure_indices()
     graph.load({"City": [{"name": "bern"}]}, mode="append")
     foreign_append(graph, "Person", {"id": "eve", "name": "eve"})
     told = json.loads(shell("snapshot", graph.uri, "--json").out)

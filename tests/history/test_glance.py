@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
+from omnigraph.api.handle import Handle
 from omnigraph.storage import objects
 from tests.history.apart import apart
 
@@ -88,9 +89,9 @@ def test_nor_does_the_first_read_or_write_of_a_handle(tmp_path: Path, listings: 
     graph.insert("Person", {"name": "Ada"})
     listings.clear()
     line = apart(tmp_path / "g")
-    assert Graph(line.store, line).query(NAMES).num_rows == 1
+    assert Graph(Handle(line.store, line)).query(NAMES).num_rows == 1
     line = apart(tmp_path / "g")
-    Graph(line.store, line).insert("Person", {"name": "Bob"})
+    Graph(Handle(line.store, line)).insert("Person", {"name": "Bob"})
     assert listings == []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph import graph as graphs
+from omnigraph.api import opening as graphs
 from omnigraph.errors import AlreadyExists, ConcurrentCommit, OmnigraphError
 from omnigraph.history import branches, idempotency
 from omnigraph.history import intent as intents

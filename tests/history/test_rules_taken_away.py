@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from lance import LanceOperation
 
-from omnigraph import graph as graphs
 from omnigraph import ids
+from omnigraph.api import opening as graphs
 from omnigraph.errors import (
     ConcurrentCommit,
     InternalError,

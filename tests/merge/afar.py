@@ -52,5 +52,5 @@ class Here(SparkMerge):
 def merged_by(engine: SparkMerge) -> Iterator[None]:
     """Let every merge of this process be done by an engine."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("omnigraph.branching._away", lambda *_: engine)
+        patch.setattr("omnigraph.api.merges.choose_merge_engine", lambda *_: engine)
         yield

@@ -30,13 +30,13 @@ def _merged(root: Path, rows: int, *, compacted: bool = False) -> int:
     """The bytes that a merge of one changed row reads; both sides changed something."""
     graph = omnigraph.init(root, SCHEMA, durability="os")
     graph.load({"Doc": _rows(rows)}, mode="append")
-    graph.ensure_indices()
+    graph.maintenance.ensure_indices()
     side = graph.branches.create("side")
     side.update("Doc", where="name = 'd000007'", set={"n": -1})
     graph.update("Doc", where="name = 'd004321'", set={"n": -2})
     if compacted:
         _compacted(graph, "node:Doc")
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
     fresh = omnigraph.open(root, durability="os")
     before = _read()
     assert fresh.merge("side").outcome == "merged"

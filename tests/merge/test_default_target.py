@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.aio import AsyncGraph
+from omnigraph.api.async_graph import AsyncGraph
 from omnigraph.errors import InputError, ReadOnlyError
 
 SCHEMA = "node Person { name: String @key  age: I32? }"
@@ -45,8 +45,8 @@ def test_a_merge_goes_into_the_branch_of_the_handle(graph: Graph) -> None:
 def test_a_dry_run_and_a_session_have_the_same_target(graph: Graph) -> None:
     handle = graph.checkout("one")
     assert handle.merge("two", dry_run=True).target == handle.head.id
-    assert handle.merge_session("two").preview().target == handle.head.id
-    handle.merge_session("two").commit()
+    assert handle.branches.merge_session("two").preview().target == handle.head.id
+    handle.branches.merge_session("two").commit()
     assert people(graph, "one") == ["ada", "one", "two"]
     assert people(graph, "main") == ["ada"]
 
@@ -68,7 +68,7 @@ def test_a_merge_that_names_no_other_branch_is_refused(graph: Graph) -> None:
         handle.merge,
         lambda: handle.merge("one"),
         lambda: handle.merge(dry_run=True),
-        handle.merge_session,
+        handle.branches.merge_session,
         graph.merge,
     ):
         with pytest.raises(InputError, match="cannot be merged into itself") as caught:
@@ -80,16 +80,16 @@ def test_a_merge_that_names_no_other_branch_is_refused(graph: Graph) -> None:
 @pytest.mark.parametrize("point", ["v1", "HEAD~1", "two", "now"])
 def test_a_view_of_one_commit_takes_no_merge(graph: Graph, point: str) -> None:
     handle = graph.checkout("one")
-    view = handle.pin() if point == "now" else handle.at(point)
+    view = handle.revisions.pin() if point == "now" else handle.at(point)
     shown = view.head.id
     for call in (
         lambda: view.merge("two"),
         lambda: view.merge("two", dry_run=True),
         lambda: view.merge(into="main", dry_run=True),
-        lambda: view.merge_session("two"),
-        lambda: view.revert("HEAD", dry_run=True),
-        lambda: view.cherry_pick("two", dry_run=True),
-        lambda: view.apply_schema(SCHEMA.replace("age: I32?", ""), dry_run=True),
+        lambda: view.branches.merge_session("two"),
+        lambda: view.revisions.revert("HEAD", dry_run=True),
+        lambda: view.revisions.cherry_pick("two", dry_run=True),
+        lambda: view.schema.apply(SCHEMA.replace("age: I32?", ""), dry_run=True),
     ):
         with pytest.raises(ReadOnlyError, match=f"shows commit {shown}"):
             call()
@@ -117,12 +117,12 @@ WRITES: dict[str, Any] = {
     "load": lambda handle: handle.load({"Person": [{"name": "x"}]}, mode="append"),
     "transaction": _transaction,
     "merge": lambda handle: handle.merge("two"),
-    "merge_session": lambda handle: handle.merge_session("two").commit(),
-    "revert": lambda handle: handle.revert("HEAD"),
-    "cherry_pick": lambda handle: handle.cherry_pick("two"),
-    "apply_schema": lambda handle: handle.apply_schema(SCHEMA.replace("age", "more: I32?  age")),
-    "ensure_indices": lambda handle: handle.ensure_indices(),
-    "optimize": lambda handle: handle.optimize(),
+    "merge_session": lambda handle: handle.branches.merge_session("two").commit(),
+    "revert": lambda handle: handle.revisions.revert("HEAD"),
+    "cherry_pick": lambda handle: handle.revisions.cherry_pick("two"),
+    "apply_schema": lambda handle: handle.schema.apply(SCHEMA.replace("age", "more: I32?  age")),
+    "ensure_indices": lambda handle: handle.maintenance.ensure_indices(),
+    "optimize": lambda handle: handle.maintenance.optimize(),
 }
 
 
@@ -145,5 +145,5 @@ def test_every_read_shows_the_branch_of_the_handle(graph: Graph) -> None:
     assert handle.log()[0].id == head
     assert [one.id for one in handle.diff("main")] == ["one"]
     assert any(b'"one"' in line for line in handle.export())
-    assert [block.commit.id for block in handle.changes("beginning")][-1] == head
-    assert handle.baseline().commit_id == head
+    assert [block.commit.id for block in handle.changes.feed("beginning")][-1] == head
+    assert handle.changes.baseline().commit_id == head

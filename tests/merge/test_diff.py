@@ -103,7 +103,7 @@ def _compacted(graph: Graph, key: str) -> None:
         staged = stage_rewrite(txn.store, txn.table(key))
         return None if staged is None else PublishPlan("optimize", {key: staged}, maintenance=True)
 
-    assert publish(graph._line, prepare) is not None
+    assert publish(graph._handle.branch_head, prepare) is not None
     graph.refresh()
 
 
@@ -201,7 +201,7 @@ def test_a_type_with_other_properties_is_a_boundary(both: Both) -> None:
     both.put("main", {"node:Person": {"a": person("a")}})
     graph = both.on("main")
     start = graph.head.id
-    graph.apply_schema(SCHEMA.replace("node Note {", "node Note { more: String?"))
+    graph.schema.apply(SCHEMA.replace("node Note {", "node Note { more: String?"))
     both.put("main", {"node:Person": {"b": person("b")}})
     with pytest.raises(ChangeSchemaBoundary):
         list(graph.diff(start, types="Note"))
@@ -213,7 +213,7 @@ def test_tables_of_the_same_content_are_never_opened(
 ) -> None:
     both.put("main", {"node:Person": {"a": person("a")}, "node:Note": {"n": {"p": 1, "q": None}}})
     start = both.on("main").head.id
-    ensure_indices(both.graph._line)
+    ensure_indices(both.graph._handle.branch_head)
     both.put("main", {"node:Person": {"b": person("b")}})
     opened: list[str] = []
     import omnigraph.history.diff as module

@@ -157,9 +157,9 @@ def test_rows_that_were_only_moved_are_no_changes(tmp_path: Path) -> None:
     graph.branches.create("dev")
     dev = graph.checkout("dev")
     dev.load([{"type": "N", "data": {"k": "3", "n": 33}}], mode="merge")
-    dev.optimize()
+    dev.maintenance.optimize()
     graph.load([{"type": "N", "data": {"k": "5", "n": 55}}], mode="merge")
-    graph.optimize()
+    graph.maintenance.optimize()
     with merged_by(Here()):
         found = graph.refresh().merge("dev")
     assert (found.stats["updates"], found.stats["inserts"]) == (1, 0)
@@ -172,7 +172,7 @@ def test_rows_that_were_only_moved_are_no_changes(tmp_path: Path) -> None:
 def test_a_session_decides_on_what_was_compared_elsewhere(pair: Both) -> None:
     pair.fork("session")
     with merged_by(Here()):
-        session = pair.graph.merge_session("dev", "session")
+        session = pair.graph.branches.merge_session("dev", "session")
         assert len(session.conflicts) > 50
         session.resolve_all("theirs", type="Note").resolve_all("ours")
         done = session.commit(message="by hand")

@@ -56,7 +56,7 @@ def test_what_the_other_side_removed_too_or_decided_is_not_lost(prepared: Both) 
     prepared.put("dev", {"node:Person": {"b": person("b", 9)}})
     prepared.drop("dev", "edge:Knows", "ab")
     prepared.put("dev", {"edge:Knows": {"bc": edge("b", "c", 5)}})
-    session = prepared.graph.merge_session("dev").resolve_all("theirs", type="Person")
+    session = prepared.graph.branches.merge_session("dev").resolve_all("theirs", type="Person")
     session.resolve_all("ours", type="Knows")
     assert _lost(session.preview()) == [("edge:About", "nb", "b", "ours")]
     assert _lost(session.commit()) == [("edge:About", "nb", "b", "ours")]

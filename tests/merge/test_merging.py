@@ -134,10 +134,10 @@ def test_a_conflict_changes_nothing_and_writes_no_intent(forked: Both) -> None:
     _people(forked, "main", a=1)
     _people(forked, "dev", a=2, b=2)
     graph = forked.on("main")
-    with graph._store.effects.recorded() as did, pytest.raises(MergeConflict) as caught:
+    with graph._handle.store.effects.recorded() as did, pytest.raises(MergeConflict) as caught:
         graph.merge("dev")
     assert did == []
-    assert listing(graph._store).pending == ()
+    assert listing(graph._handle.store).pending == ()
     found: list[Any] = list(caught.value.conflicts)
     (one,) = found
     assert (one.kind, one.entity_id, one.base["p"], one.ours["p"], one.theirs["p"]) == (
@@ -196,7 +196,7 @@ def test_a_strategy_may_differ_by_kind_and_by_type(forked: Both) -> None:
     assert rows["edge:Knows"]["k"]["p"] == 1
     assert done.stats["resolved"] == 3
     assert done.commit.details == {"strategy": chosen, "resolved": 3}
-    assert forked.graph.commit(done.commit.id).details == done.commit.details
+    assert forked.graph.revisions.commit(done.commit.id).details == done.commit.details
 
 
 def test_a_function_decides_with_the_values_of_all_sides(forked: Both) -> None:
@@ -244,7 +244,7 @@ def test_a_decision_that_breaks_a_rule_leaves_a_conflict(forked: Both) -> None:
 def test_a_session_decides_one_conflict_after_the_other(forked: Both) -> None:
     _people(forked, "main", a=1, b=1, c=1)
     _people(forked, "dev", a=2, b=2, c=2)
-    session = forked.graph.merge_session("dev")
+    session = forked.graph.branches.merge_session("dev")
     assert [c.entity_id for c in session.conflicts] == ["a", "b", "c"]
     for at, choice in enumerate(["ours", "theirs", {"p": 7}]):
         session.resolve(at, choice)
@@ -264,7 +264,7 @@ def test_a_session_goes_on_after_maintenance_of_its_target(forked: Both, diverge
     _people(forked, "dev", a=2, b=2)
     if diverged:
         _people(forked, "main", a=1)
-    session = forked.graph.merge_session("dev").resolve_all("theirs")
+    session = forked.graph.branches.merge_session("dev").resolve_all("theirs")
     _compacted(forked.on("main"), "node:Person")
     _people(forked, "dev", c=9)  # comes too late: what was captured is merged
     done = session.commit()
@@ -276,7 +276,7 @@ def test_a_session_goes_on_after_maintenance_of_its_target(forked: Both, diverge
 def test_a_session_refuses_what_is_left_and_what_is_not_there(forked: Both) -> None:
     _people(forked, "main", a=1, b=1)
     _people(forked, "dev", a=2, b=2)
-    session = forked.graph.merge_session("dev")
+    session = forked.graph.branches.merge_session("dev")
     session.resolve_all("theirs", type="Knows").resolve(session.conflicts[0], "theirs")
     with pytest.raises(MergeConflict) as caught:
         session.commit()
@@ -349,7 +349,7 @@ def test_a_target_that_moved_loses_nothing(
     with pytest.raises(ReadSetConflict) as caught:
         forked.graph.merge("dev")
     assert (caught.value.member, caught.value.retryable) == ("graph_head", "fresh")
-    assert listing(forked.graph._store).pending == ()
+    assert listing(forked.graph._handle.store).pending == ()
     assert [c.operation for c in forked.on("main").log(limit=2)] == ["load", "load"]
     assert forked.merge("dev") == "merged"
 
@@ -396,7 +396,7 @@ def test_a_source_that_is_gone_is_not_merged(
     real = land
 
     def late(*given: Any) -> Any:
-        branches.delete_branch(forked.graph._store, "dev")
+        branches.delete_branch(forked.graph._handle.store, "dev")
         if again:
             forked.graph.branches.create("dev")
         return real(*given)
@@ -419,7 +419,7 @@ def test_what_cannot_be_merged_is_refused(forked: Both) -> None:
     _people(forked, "dev", a=1)
     with pytest.raises(PreconditionFailed):
         forked.graph.merge("dev", if_commit=forked.on("dev").head.id)
-    forked.on("dev").apply_schema(SCHEMA.replace("node Note {", "node Note { more: String?"))
+    forked.on("dev").schema.apply(SCHEMA.replace("node Note {", "node Note { more: String?"))
     with pytest.raises(SchemaMismatch) as caught:
         forked.graph.merge("dev")
     assert "'dev' and 'main'" in str(caught.value)
@@ -442,7 +442,7 @@ def test_values_that_a_new_schema_gave_to_both_branches_are_no_changes(tmp_path:
     graph.insert("Thing", {"k": "x"}, {"k": "y"}, {"k": "z"})
     dev = graph.branches.create("dev")
     for one in (graph, dev):
-        one.apply_schema(GROWN)
+        one.schema.apply(GROWN)
     dev.delete("Thing", where="k = 'x'")
     dev.update("Thing", where="k = 'y'", set={"n": "new"})
     graph.update("Thing", where="k = 'z'", set={"n": "ours"})
@@ -458,7 +458,7 @@ def test_numbers_that_were_widened_on_both_branches_are_no_changes(tmp_path: Pat
     graph.insert("Thing", {"k": "x", "n": 1}, {"k": "y", "n": 2})
     dev = graph.branches.create("dev")
     for one in (graph, dev):
-        one.apply_schema("node Thing { k: String @key  n: I64 }")
+        one.schema.apply("node Thing { k: String @key  n: I64 }")
     dev.delete("Thing", where="k = 'x'")
     assert graph.merge("dev").outcome == "merged"
     assert graph.nodes("Thing").count() == 1

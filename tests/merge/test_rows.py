@@ -54,7 +54,7 @@ def _forge(graph: Graph, key: str, **values: Any) -> None:
             "load", {key: stage_append(txn.store, table, pa.table(row, schema=table.schema))}
         )
 
-    assert publish(graph._line, prepare) is not None
+    assert publish(graph._handle.branch_head, prepare) is not None
 
 
 def test_a_value_that_no_rule_has_seen_is_refused_by_a_merge(graph: Graph) -> None:
@@ -92,9 +92,9 @@ def test_a_merged_branch_can_go_and_a_cleanup_breaks_nothing(both: Both, diverge
         both.put("main", {"node:Person": {"b": person("b", 5)}})
     both.merge("dev")
     both.graph.branches.delete("dev")
-    both.graph.cleanup(keep=1, older_than=0, grace=0, confirm=True)
+    both.graph.maintenance.cleanup(keep=1, older_than=0, grace=0, confirm=True)
     both.check("main")
     fresh = omnigraph.open(both.graph.uri, durability="os")
-    assert fresh.check()
+    assert fresh.maintenance.check()
     fresh.update("Person", where="name = 'a'", set={"p": 9})
     assert fresh["Person", "a"].properties["p"] == 9

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import omnigraph
+from omnigraph.api.graph import Graph as Handle
 from omnigraph.errors import ChangeSchemaBoundary, HistoryReclaimed, SnapshotNotFound
-from omnigraph.graph import Graph as Handle
 from omnigraph.history import diff
 from tests.model.shapes import Entity, Row
 from tests.model.spoken import exact, stored

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from omnigraph.ids import is_ulid
 from omnigraph.lang.schema.catalog import Edge, Node
 from omnigraph.values import ScalarType

@@ -230,7 +230,7 @@ class Run(Compared):
 
     def tried(self, source: str, target: str, how: str, wanted: Merge) -> None:
         """A dry run tells everything, and does nothing."""
-        with self.main._store.effects.recorded() as done:
+        with self.main._handle.store.effects.recorded() as done:
             result = self.main.refresh().merge(source, target, dry_run=True, **asked(how))
         assert (result.outcome, result.commit, done) == (wanted.outcome, None, [])
         same_conflicts(result.conflicts, wanted.conflicts)
@@ -245,7 +245,7 @@ class Run(Compared):
         graph = self.main.refresh()
         try:
             if how == "session":
-                return decided(graph.merge_session(source, target)), ()
+                return decided(graph.branches.merge_session(source, target)), ()
             result = graph.merge(source, target, **asked(how))
         except MergeConflict as error:
             return None, tuple(error.conflicts)
@@ -255,7 +255,7 @@ class Run(Compared):
         if branch not in self.model.heads:
             return
         graph = self.handle(branch)
-        made = write(graph._line, rewrite(), list(graph.snapshot.tables))
+        made = write(graph._handle.branch_head, rewrite(), list(graph.snapshot.tables))
         if made is not None:
             self.model.commit(branch, made.id, self.model.graph(branch))
             self.order.append(made.id)
@@ -264,7 +264,7 @@ class Run(Compared):
     def _optimize(self, branch: str) -> None:
         if branch not in self.model.heads:
             return
-        for one in self.handle(branch).optimize().commits:
+        for one in self.handle(branch).maintenance.optimize().commits:
             self.model.commit(branch, one.id, self.model.graph(branch))
             self.order.append(one.id)
         self.agree(branch)
@@ -279,7 +279,7 @@ class Run(Compared):
         old = self.model.shape(branch)
         new = reshaped(old, verb)
         if new is not None:
-            done = self.handle(branch).apply_schema(schema_text(old, new))
+            done = self.handle(branch).schema.apply(schema_text(old, new))
             assert done.commit is not None
             self.model.reshape(branch, done.commit.id, new)
             self.order.append(done.commit.id)
@@ -289,7 +289,7 @@ class Run(Compared):
         """What no branch needs goes; everything else is as before."""
         graph = self.main.refresh()
         self.gone |= self.model.commits.keys() - self.retained(keep)
-        graph.cleanup(keep=keep, older_than=0, grace=0, confirm=True)
+        graph.maintenance.cleanup(keep=keep, older_than=0, grace=0, confirm=True)
         for branch in sorted(self.model.heads):
             self.agree(branch)
 
@@ -301,7 +301,7 @@ class Run(Compared):
         self.known.clear()
         try:
             self.main = self.opened()
-            with self.main._store.effects.failing(Fault(at, how)):
+            with self.main._handle.store.effects.failing(Fault(at, how)):
                 self.attempt(inner)
             told = "done"
         except (OmnigraphError, OSError) as error:
@@ -332,7 +332,7 @@ class Run(Compared):
             old = self.model.shape(branch)
             new = reshaped(old, more[0])
             assert new is not None
-            self.handle(branch).apply_schema(schema_text(old, new))
+            self.handle(branch).schema.apply(schema_text(old, new))
         elif kind == "cut":
             remove(self.handle(branch), more[0])
         elif kind == "drop":

@@ -6,7 +6,7 @@ Turns rows, diffs and conflicts of the product into those of the model, and comp
 import json
 from typing import Any
 
-from omnigraph.graph import Graph as Handle
+from omnigraph.api.graph import Graph as Handle
 from tests.model.programs import PERSON, options_of, strategy_of
 from tests.model.shapes import Entity, Graph, Row
 from tests.model.versions import Conflict, bits

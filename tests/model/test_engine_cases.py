@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import OmnigraphError
-from omnigraph.graph import Graph
 from tests.model.cases import Case, Part, all_cases
 from tests.model.door import Templates, answer_of, comparable, stored_world
 from tests.model.oracle import Oracle

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import (
     InputError,
     OmnigraphError,
@@ -24,7 +25,6 @@ from omnigraph.errors import (
     PropertyValueError,
     ResourceLimitExceeded,
 )
-from omnigraph.graph import Graph
 
 SCHEMA = """
 node N { k: String @key  s: String?  tags: [String]? }

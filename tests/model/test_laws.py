@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
+from omnigraph.api.graph import Graph
 from omnigraph.errors import TypeCheckError
-from omnigraph.graph import Graph
 from tests.model.door import answer_of
 from tests.model.random_queries import PARAMETERS, Writer
 from tests.model.shown import bag, listed

@@ -25,8 +25,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 import omnigraph
 from omnigraph import ids
+from omnigraph.api.graph import Graph
 from omnigraph.errors import OmnigraphError
-from omnigraph.graph import Graph
 from omnigraph.ids import is_ulid
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import parse_queries
@@ -177,7 +177,7 @@ class GraphMachine(RuleBasedStateMachine):
         graph, oracle = self.graphs[branch].refresh(), self.oracles[branch]
         before = graph.head.id
         written = Scribe(dice, oracle.world).mutation()
-        with graph._store.effects.failing(Fault(at, how)):
+        with graph._handle.store.effects.failing(Fault(at, how)):
             done, error = self.attempt(lambda: graph.mutate(written.text, params=written.given))
         self.reopen()
         graph = self.graphs[branch]
@@ -234,9 +234,9 @@ class GraphMachine(RuleBasedStateMachine):
         branch = self.pick(dice)
         graph = self.graphs[branch].refresh()
         if how == "index":
-            graph.ensure_indices()
+            graph.maintenance.ensure_indices()
         else:
-            write(graph._line, rewrite(), list(graph.snapshot.tables))
+            write(graph._handle.branch_head, rewrite(), list(graph.snapshot.tables))
         self.remember(branch)
 
 

@@ -24,10 +24,10 @@ from hypothesis import strategies as st
 
 import omnigraph
 from omnigraph import ids
+from omnigraph.api.graph import Graph
 from omnigraph.diagnostics import Source
 from omnigraph.engine.tend import ensure_indices
 from omnigraph.errors import TypeCheckError
-from omnigraph.graph import Graph
 from omnigraph.lang.parsing import parse_declarations
 from omnigraph.lang.query import parse as parsing
 from omnigraph.lang.query.build import Builder
@@ -95,13 +95,13 @@ class Shelf:
 
 
 def _indexed(graph: Graph) -> None:
-    assert ensure_indices(graph._line) is not None
+    assert ensure_indices(graph._handle.branch_head) is not None
 
 
 def _compacted(graph: Graph) -> None:
     keys = list(graph.snapshot.tables)
     before = {key: len(graph.snapshot.table(key).dataset.get_fragments()) for key in keys}
-    if write(graph._line, rewrite(), keys) is None:
+    if write(graph._handle.branch_head, rewrite(), keys) is None:
         assert max(before.values()) <= 1
 
 

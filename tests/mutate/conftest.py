@@ -45,7 +45,7 @@ class World:
 
     def __init__(self, root: Path, schema: str = SCHEMA, data: bytes = DATA) -> None:
         self.graph = omnigraph.init(root, schema, durability="os")
-        self.line: Line = self.graph._line
+        self.line: Line = self.graph._handle.branch_head
         if data:
             self.load(data)
 

@@ -35,7 +35,7 @@ def test_writes_cost_what_the_list_says(s3: S3) -> None:
     bill = Bill(s3.proxy)
     with fixed():
         graph = omnigraph.init(s3.url, SCHEMA)
-        line, catalog = graph._line, graph.schema.ir.catalog
+        line, catalog = graph._handle.branch_head, graph.schema.ir.catalog
         load(
             line, {"User": [{"login": "ann"}, {"login": "bob"}], "Note": [{"text": "t"}]}, "append"
         )

@@ -42,7 +42,7 @@ def elsewhere(world: World) -> World:
 
     other = World.__new__(World)
     other.graph = omnigraph.open(world.graph.uri, durability="fsync")
-    other.line = other.graph._line
+    other.line = other.graph._handle.branch_head
     assert other.line is not world.line
     return other
 

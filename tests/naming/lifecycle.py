@@ -9,8 +9,8 @@ from contextlib import suppress
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import AlreadyExists, InputError
-from omnigraph.graph import Graph
 from omnigraph.naming import check_new, check_new_stream
 from omnigraph.storage.layout import INTENTS
 from tests.rig.invariants import files
@@ -45,12 +45,12 @@ def _passes(check: Callable[[object], str], name: str) -> bool:
 
 def check_at_rest(graph: Graph) -> None:
     """No operation is left for recovery: neither an intent nor a part of it."""
-    assert graph._store.objects.list(INTENTS) == []
+    assert graph._handle.store.objects.list(INTENTS) == []
 
 
 def check_refused(graph: Graph, name: str) -> None:
     """Every door refuses a name before any effect; the root is as it was."""
-    before = files(graph._store)
+    before = files(graph._handle.store)
     doors: list[Callable[[], object]] = [
         lambda: graph.branches.create(name),
         lambda: graph.branches.rename("base-branch", name),
@@ -58,18 +58,18 @@ def check_refused(graph: Graph, name: str) -> None:
     ]
     if name != "main":  # a load makes the branch only if it is missing
         doors.append(lambda: graph.load([], mode="append", branch=name, from_="main"))
-    with graph._store.effects.recorded() as effects:
+    with graph._handle.store.effects.recorded() as effects:
         for door in doors:
             _expect_refusal(door)
     assert effects == []
-    assert files(graph._store) == before
+    assert files(graph._handle.store) == before
 
 
 def check_refused_stream(graph: Graph, name: str) -> None:
     """The same for the name of a stream, before Spark is asked for anything."""
-    before = files(graph._store)
-    _expect_refusal(lambda: graph.stream_load(None, "Person", name=name, checkpoint="unused"))
-    assert files(graph._store) == before
+    before = files(graph._handle.store)
+    _expect_refusal(lambda: graph.spark.stream_load(None, "Person", name=name, checkpoint="unused"))
+    assert files(graph._handle.store) == before
 
 
 def _expect_refusal(door: Callable[[], object]) -> None:
@@ -106,10 +106,10 @@ def check_tag_life(graph: Graph, name: str) -> None:
     text = name.strip()
     for _ in range(2):
         assert graph.tag(name).name == text
-        assert text in [tag.name for tag in graph.tags()]
+        assert text in [tag.name for tag in graph.tags.values()]
         assert graph.at(name).head.id == graph.head.id
-        graph.untag(name)
-    assert [tag.name for tag in graph.tags()] == ["base-tag"]
+        graph.tags.delete(name)
+    assert [tag.name for tag in graph.tags.values()] == ["base-tag"]
     check_at_rest(graph)
 
 
@@ -129,17 +129,17 @@ def create_all(graph: Graph, names: list[str]) -> list[str]:
 
 def check_copy(graph: Graph, target: str) -> Graph:
     """A copy has every name, and each can be read and deleted there."""
-    graph.copy_to(target)
+    graph.maintenance.copy_to(target)
     copy = omnigraph.open(target, durability="os")
     assert copy.branches.names() == graph.branches.names()
-    assert copy.tags() == graph.tags()
+    assert copy.tags.values() == graph.tags.values()
     for name in copy.branches.names():
         assert copy.checkout(name).node("Person", "ada") is not None
-    for tag in copy.tags():
-        copy.untag(tag.name)
+    for tag in copy.tags.values():
+        copy.tags.delete(tag.name)
     for name in set(copy.branches.names()) - {"main"}:
         copy.branches.delete(name)
     assert copy.branches.names() == ["main"]
-    assert copy.tags() == []
+    assert copy.tags.values() == []
     check_at_rest(copy)
     return copy

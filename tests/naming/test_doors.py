@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import ClientError, InputError
-from omnigraph.graph import Graph
 from tests.naming import lifecycle
 
 NOT_TEXT: tuple[Any, ...] = (5.5, True, b"x", ["x"], ("x",), {"x": 1}, object())
@@ -33,21 +33,21 @@ REVISIONS: dict[str, Door] = {
     "branches.rename": lambda g, v: g.branches.rename(v, "q"),
     "branches[]": lambda g, v: g.branches[v],
     "tag point": lambda g, v: g.tag("q", v),
-    "untag": lambda g, v: g.untag(v),
+    "untag": lambda g, v: g.tags.delete(v),
     "checkout": lambda g, v: g.checkout(v),
     "open": lambda g, v: omnigraph.open(g.uri, branch=v),
     "at": lambda g, v: g.at(v),
-    "commit": lambda g, v: g.commit(v),
+    "commit": lambda g, v: g.revisions.commit(v),
     "log": lambda g, v: g.log(v),
     "diff a": lambda g, v: g.diff(v, "main"),
     "diff b": lambda g, v: g.diff("main", v),
     "merge": lambda g, v: g.merge(v),
     "merge into": lambda g, v: g.merge("base-branch", v),
-    "merge_session": lambda g, v: g.merge_session(v),
-    "revert": lambda g, v: g.revert(v),
-    "revert branch": lambda g, v: g.revert("HEAD", branch=v),
-    "cherry_pick": lambda g, v: g.cherry_pick(v),
-    "cherry_pick into": lambda g, v: g.cherry_pick("HEAD", v),
+    "merge_session": lambda g, v: g.branches.merge_session(v),
+    "revert": lambda g, v: g.revisions.revert(v),
+    "revert branch": lambda g, v: g.revisions.revert("HEAD", branch=v),
+    "cherry_pick": lambda g, v: g.revisions.cherry_pick(v),
+    "cherry_pick into": lambda g, v: g.revisions.cherry_pick("HEAD", v),
     "insert branch": lambda g, v: g.insert("Person", {"name": "eve"}, branch=v),
     "load branch": lambda g, v: g.load({"Person": []}, mode="append", branch=v),
     "load from_": lambda g, v: g.load({"Person": []}, mode="append", branch="q", from_=v),
@@ -55,11 +55,11 @@ REVISIONS: dict[str, Door] = {
     "query branch": lambda g, v: g.query(READ, branch=v),
     "query at": lambda g, v: g.query(READ, at=v),
     "export branch": lambda g, v: g.export(branch=v),
-    "optimize branch": lambda g, v: g.optimize(branch=v),
-    "apply_schema branch": lambda g, v: g.apply_schema(lifecycle.SCHEMA, branch=v),
+    "optimize branch": lambda g, v: g.maintenance.optimize(branch=v),
+    "apply_schema branch": lambda g, v: g.schema.apply(lifecycle.SCHEMA, branch=v),
     "transaction branch": lambda g, v: g.transaction(branch=v),
-    "commit_changes": lambda g, v: g.commit_changes(v),
-    "stream_load branch": lambda g, v: g.stream_load(
+    "commit_changes": lambda g, v: g.changes.commit_page(v),
+    "stream_load branch": lambda g, v: g.spark.stream_load(
         None, "Person", name="s", checkpoint="c", branch=v
     ),
 }
@@ -67,7 +67,7 @@ NEW: dict[str, Door] = {
     "branches.create": lambda g, v: g.branches.create(v),
     "branches.rename new": lambda g, v: g.branches.rename("base-branch", v),
     "tag": lambda g, v: g.tag(v),
-    "stream_load name": lambda g, v: g.stream_load(None, "Person", name=v, checkpoint="c"),
+    "stream_load name": lambda g, v: g.spark.stream_load(None, "Person", name=v, checkpoint="c"),
 }
 TYPES: dict[str, Door] = {
     "nodes": lambda g, v: g.nodes(v),
@@ -78,13 +78,13 @@ TYPES: dict[str, Door] = {
     "update": lambda g, v: g.update(v, where="name = 'ada'", set={"name": "eve"}),
     "delete": lambda g, v: g.delete(v, where="name = 'ada'"),
     "connect_nodes": lambda g, v: g.connect_nodes(v, [("ada", "ada")]),
-    "history": lambda g, v: g.history(v, "ada"),
-    "blame": lambda g, v: g.blame(v, "ada"),
+    "history": lambda g, v: g.revisions.history(v, "ada"),
+    "blame": lambda g, v: g.revisions.blame(v, "ada"),
     "table": lambda g, v: g.table(v),
-    "check_absent": lambda g, v: g.check_absent(v, "ada"),
+    "check_absent": lambda g, v: g.maintenance.check_absent(v, "ada"),
     "export": lambda g, v: list(g.export(types=[v])),
-    "optimize": lambda g, v: g.optimize(types=[v]),
-    "changes": lambda g, v: list(g.changes(types=[v])),
+    "optimize": lambda g, v: g.maintenance.optimize(types=[v]),
+    "changes": lambda g, v: list(g.changes.feed(types=[v])),
     "diff": lambda g, v: g.diff("base-branch", "main", types=[v]),
     "transaction.insert": _insert,
     "query": lambda g, v: g.query(READ, name=v),
@@ -105,7 +105,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 @doors(REVISIONS, NEW, TYPES)
 def test_what_is_no_text_is_refused_by_type(graph: Graph, door: Door) -> None:
     for value in NOT_TEXT:
-        with pytest.raises(InputError), graph._store.effects.recorded() as effects:
+        with pytest.raises(InputError), graph._handle.store.effects.recorded() as effects:
             door(graph, value)
         assert effects == []
 
@@ -131,8 +131,8 @@ def test_new_names_are_texts(graph: Graph, value: Any) -> None:
 def test_several_types_are_several_texts(graph: Graph, types: Any) -> None:
     calls: list[Callable[[], object]] = [
         lambda: list(graph.export(types=types)),
-        lambda: graph.optimize(types=types),
-        lambda: list(graph.changes(types=types)),
+        lambda: graph.maintenance.optimize(types=types),
+        lambda: list(graph.changes.feed(types=types)),
         lambda: graph.diff("base-branch", "main", types=types),
     ]
     for call in calls:
@@ -145,7 +145,7 @@ def test_tags_differ_in_more_than_case(tmp_path: Path) -> None:
     graph.tag("V1")
     with pytest.raises(omnigraph.errors.AlreadyExists, match="only in case from tag 'V1'"):
         graph.tag("v1")
-    graph.untag("V1")
+    graph.tags.delete("V1")
     graph.tag("v1")
     with pytest.raises(omnigraph.errors.AlreadyExists, match="only in case from branch"):
         graph.branches.create("Base-Branch")

@@ -8,8 +8,8 @@ import pytest
 
 import omnigraph
 from omnigraph import ids
+from omnigraph.api.graph import Graph
 from omnigraph.errors import CatalogError, InputError
-from omnigraph.graph import Graph
 from omnigraph.history import names
 from omnigraph.history.branches import open_line
 from omnigraph.history.init import init_graph
@@ -81,10 +81,10 @@ def test_they_are_renamed_away(graph: Graph) -> None:
 def test_they_are_deleted_and_cannot_be_made_again(graph: Graph) -> None:
     for name in REFUSED:
         graph.branches.delete(name)
-        graph.untag(name)
+        graph.tags.delete(name)
         lifecycle.check_refused(graph, name)
     assert graph.branches.names() == ["Twin", "base-branch", "main", "twin"]
-    assert [tag.name for tag in graph.tags()] == ["Twin", "base-tag", "twin"]
+    assert [tag.name for tag in graph.tags.values()] == ["Twin", "base-tag", "twin"]
 
 
 def test_they_are_copied(graph: Graph, tmp_path: Path) -> None:
@@ -105,11 +105,11 @@ def test_a_name_that_only_s3_can_have_is_read_there(s3: S3) -> None:
 def test_a_stream_with_such_a_name_goes_on(graph: Graph) -> None:
     name = " padded " + "s" * 300
     with pytest.raises(InputError, match="cannot name a stream"):
-        graph.stream_load(None, "Person", name=name, checkpoint="c")
+        graph.spark.stream_load(None, "Person", name=name, checkpoint="c")
     tokens = {name: "query:1"}
-    publish(open_line(graph._store, "main"), lambda _: PublishPlan("load", streams=tokens))
+    publish(open_line(graph._handle.store, "main"), lambda _: PublishPlan("load", streams=tokens))
     with pytest.raises(InputError, match="not a stream"):  # the frame is looked at next
-        graph.stream_load(None, "Person", name=name, checkpoint="c")
+        graph.spark.stream_load(None, "Person", name=name, checkpoint="c")
 
 
 def test_a_schema_with_long_names_is_used_and_changed(tmp_path: Path) -> None:
@@ -121,10 +121,10 @@ def test_a_schema_with_long_names_is_used_and_changed(tmp_path: Path) -> None:
     init_graph(open_store(str(tmp_path / "g"), durability="os"), contract)
     graph = omnigraph.open(tmp_path / "g", durability="os")
     graph.insert(LONG_TYPE, {"name": "ada", LONG_PROPERTY: 1})
-    graph.ensure_indices()
+    graph.maintenance.ensure_indices()
     assert graph.nodes(LONG_TYPE).where(**{LONG_PROPERTY: 1}).count() == 1
-    graph.apply_schema(SCHEMA.replace("}", " more: String? }"))
+    graph.schema.apply(SCHEMA.replace("}", " more: String? }"))
     with pytest.raises(CatalogError, match="cannot name a property"):
-        graph.apply_schema(SCHEMA.replace("}", f" {'q' * 201}: String? }}"))
-    graph.apply_schema(SHORT)
+        graph.schema.apply(SCHEMA.replace("}", f" {'q' * 201}: String? }}"))
+    graph.schema.apply(SHORT)
     assert graph.nodes("Short").where(n=1).count() == 1

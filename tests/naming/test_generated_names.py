@@ -88,7 +88,7 @@ def test_a_root_with_accepted_names_moves_between_disk_and_s3(
     graph = lifecycle.make_graph(str(tmp_path / "g"))
     created = lifecycle.create_all(graph, list(filter(lifecycle.is_accepted, names)))
     assert set(created) < set(graph.branches.names())
-    graph.copy_to(s3.url)
+    graph.maintenance.copy_to(s3.url)
     there = omnigraph.open(s3.url)
     assert there.branches.names() == graph.branches.names()
     lifecycle.check_copy(there, str(tmp_path / "back"))
@@ -98,8 +98,8 @@ def test_a_root_with_accepted_names_moves_between_disk_and_s3(
 def test_an_accepted_stream_name_is_stored_and_copied(tmp_path: Path, names: list[str]) -> None:
     graph = lifecycle.make_graph(str(tmp_path / "g"))
     tokens = dict.fromkeys(filter(lifecycle.is_accepted_stream, names), "query:1")
-    publish(open_line(graph._store, "main"), lambda _: PublishPlan("load", streams=tokens))
-    graph.copy_to(tmp_path / "copy")
+    publish(open_line(graph._handle.store, "main"), lambda _: PublishPlan("load", streams=tokens))
+    graph.maintenance.copy_to(tmp_path / "copy")
     for root in ("g", "copy"):
         store = open_store(str(tmp_path / root), durability="os")
         assert open_line(store, "main").base().state.streams == tokens

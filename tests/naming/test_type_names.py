@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import LanguageError
-from omnigraph.graph import Graph
 from omnigraph.lang.schema import diagnose_schema
 from omnigraph.naming import LONGEST
 from tests.naming.generated import generate_names, identifier_of, sample_names
@@ -38,12 +38,12 @@ def _check_works(root: str, names: list[str]) -> Graph:
     with graph.transaction() as work:
         for number, name in enumerate(names):
             work.insert(name, {"key": "k", f"p{name}": number})
-    graph.ensure_indices()
+    graph.maintenance.ensure_indices()
     for number, name in enumerate(names):
         assert graph.nodes(name).where(**{f"p{name}": number}).count() == 1
     assert len(list(graph.export())) == len(names)
     headers = [f'Renamed{number} @rename_from("{name}")' for number, name in enumerate(names)]
-    graph.apply_schema("\n".join(map(_declare, names, headers)))
+    graph.schema.apply("\n".join(map(_declare, names, headers)))
     assert all(graph.node(f"Renamed{number}", "k") for number in range(len(names)))
     check_at_rest(graph)
     return graph
@@ -75,5 +75,5 @@ def test_all_names_of_types_work_on_a_disk(tmp_path: Path) -> None:
 
 def test_the_longest_names_of_types_work_on_s3_and_in_copies(tmp_path: Path, s3: S3) -> None:
     graph = _check_works(s3.url, LIMITS[:2])
-    graph.copy_to(tmp_path / "copy")
+    graph.maintenance.copy_to(tmp_path / "copy")
     assert omnigraph.open(tmp_path / "copy").node("Renamed0", "k") is not None

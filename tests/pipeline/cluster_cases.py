@@ -74,7 +74,7 @@ def operations(graph: Any) -> list[str]:
 
 def settled(graph: Any) -> None:
     """At rest: no operation waits, and everything that can be checked from outside holds."""
-    assert intent.listing(graph._line.store).pending == ()
+    assert intent.listing(graph._handle.branch_head.store).pending == ()
     check_invariants(graph.uri)
 
 
@@ -166,10 +166,10 @@ def upsert_keeps_row_ids(site: Site) -> None:
 
 def export(site: Site) -> None:
     graph = site.graph(*(person(f"p{at}", age=at) for at in range(9)), knows("p1", "p2", id="e"))
-    done = graph.spark(site.spark).export(site.folder / "out", ordered=True)
+    done = graph.spark.frames(site.spark).export(site.folder / "out", ordered=True)
     files = [site.folder / "out" / name for names in done.files.values() for name in names]
     assert b"".join(file.read_bytes() for file in files) == b"".join(graph.export())
-    graph.spark(site.spark).export(site.folder / "parquet", "parquet")
+    graph.spark.frames(site.spark).export(site.folder / "parquet", "parquet")
     copy = omnigraph.init(site.folder / "copy", SCHEMA, durability="os")
     site.load(copy, str(site.folder / "parquet"), "append")
     assert list(copy.refresh().export()) == list(graph.export())
@@ -181,7 +181,7 @@ def branch_read(site: Site) -> None:
     graph.branches.create("side")
     graph.load([person("b", age=2)], mode="append", branch="side")
     there = graph.checkout("side")
-    shown = there.spark(site.spark).nodes("Person")
+    shown = there.spark.frames(site.spark).nodes("Person")
     source.register(site.spark)
     reader = site.spark.read.format("omnigraph").option("graph", graph.uri)
     by_name = reader.options(type="Person", branch="side", columns="name,age").load()
@@ -192,7 +192,7 @@ def branch_read(site: Site) -> None:
     there.load([person("c", age=3)], mode="append")
     assert sorted(row["id"] for row in shown.collect()) == ["a", "b"]
     assert pinned.count() == 2
-    assert graph.refresh().spark(site.spark).nodes("Person").count() == 1
+    assert graph.refresh().spark.frames(site.spark).nodes("Person").count() == 1
 
 
 def branch_write(site: Site) -> None:
@@ -274,7 +274,7 @@ def intent_finish(site: Site) -> None:
     with overdue():
         omnigraph.open(graph.uri, durability="os")
     assert ages(graph) == {"a": 1, "b": 2}
-    assert [one.kind for one in graph.recoveries()] == ["finished"]
+    assert [one.kind for one in graph.maintenance.operations.recoveries()] == ["finished"]
     settled(graph)
 
 
@@ -299,7 +299,7 @@ def streaming_batch(site: Site) -> None:
     for turn in (1, 2):
         (folder / f"{turn}.json").write_text(f'{{"name":"s{turn}","age":{turn}}}\n')
         rows = site.spark.readStream.schema("name string, age int").json(str(folder))
-        query = graph.stream_load(
+        query = graph.spark.stream_load(
             rows, "Person", name="s", checkpoint=site.folder / "point", available_now=True
         )
         query.awaitTermination(300)

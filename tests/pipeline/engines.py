@@ -49,7 +49,7 @@ class Engines:
             source = source_of(data, form, mapping or {}, way)
             if source is None:
                 source = Files(data)
-            done = run(graph._line, source, mode, way, Terms().signature(), ())
+            done = run(graph._handle.branch_head, source, mode, way, Terms().signature(), ())
         except OmnigraphError as error:
             return type(error).__name__, error.message
         if done.problems:

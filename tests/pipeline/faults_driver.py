@@ -62,7 +62,7 @@ def die_at(name: str, nth: int) -> None:
 def stream(graph: Any, spark: Any, folder: str, **how: Any) -> Any:
     """A file a batch, until all that is there has landed."""
     reader = spark.readStream.schema("name string, age int").option("maxFilesPerTrigger", 1)
-    query = graph.stream_load(
+    query = graph.spark.stream_load(
         reader.json(folder), "Person", name="s", checkpoint=f"{folder}.point", available_now=True
     )
     query.awaitTermination(300)

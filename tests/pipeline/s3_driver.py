@@ -42,17 +42,17 @@ def main(url: str, folder: Path) -> None:
     done = graph.load(f"{url}/in/*.ndjson", mode="append", engine="spark", spark=spark)
     assert done.nodes == {"Person": 6}, done
     graph.load({"Person": f"{url}/in/Person"}, mode="merge", engine="spark", spark=spark)
-    shown = graph.refresh().spark(spark).nodes("Person")
+    shown = graph.refresh().spark.frames(spark).nodes("Person")
     source.register(spark)
     reader = spark.read.format("omnigraph").option("graph", graph.uri)
     by_name = reader.options(type="Person", columns="name,age").load()
     assert shown.count() == by_name.count() == 8
-    print(explained(shown), explained(by_name), repr(graph), repr(graph.spark(spark)))
+    print(explained(shown), explained(by_name), repr(graph), repr(graph.spark.frames(spark)))
     more = spark.sql("select 'w' name, 1 age")
     more.write.format("omnigraph").mode("append").option("graph", graph.uri).option(
         "type", "Person"
     ).save()
-    exported = graph.refresh().spark(spark).export(f"{url}/out", "parquet")
+    exported = graph.refresh().spark.frames(spark).export(f"{url}/out", "parquet")
     assert exported.rows["node:Person"] == 9
     last = folder / "last.ndjson"
     last.write_text(json.dumps(person("last")))

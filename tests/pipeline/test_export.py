@@ -55,7 +55,7 @@ def test_parquet_loads_back_and_the_export_says_how_far_it_is(
     told: list[Step] = []
     monkeypatch.setattr("omnigraph.pipeline.steps._EVERY", 0.01)
     teller = SimpleNamespace(step=told.append)
-    done = graph.spark(spark).export(tmp_path / "out", "parquet", progress=teller)
+    done = graph.spark.frames(spark).export(tmp_path / "out", "parquet", progress=teller)
     assert list(done.steps) == [key.partition(":")[2] for key in done.rows]
     assert all(spent >= 0 for spent in done.steps.values())
     assert {one.name for one in told} <= {*done.steps}

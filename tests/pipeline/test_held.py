@@ -34,7 +34,7 @@ def replaced(graph: Any) -> None:
     for at in (7, 8):
         other.load([{"type": "A", "data": {"k": "x", "n": at}}], mode="overwrite")
         other.load([{"type": "B", "data": {"k": f"b{at}"}}], mode="overwrite")
-    other.cleanup(keep=1, grace=0, confirm=True)
+    other.maintenance.cleanup(keep=1, grace=0, confirm=True)
 
 
 def source_of(graph: Any) -> tuple[Any, list[Any]]:
@@ -56,7 +56,10 @@ def test_a_cleanup_between_two_tasks_takes_nothing(graph: Any) -> None:
     assert names(reader.read(first)) == ["0", "1"]
     replaced(graph)
     assert names(reader.read(second)) == ["2", "3"]
-    assert len(graph._store.objects.list("__recovery")) in (1, 2)  # the lease runs out by itself
+    assert len(graph._handle.store.objects.list("__recovery")) in (
+        1,
+        2,
+    )  # the lease runs out by itself
 
 
 def test_a_lease_that_ran_out_is_cleared_away_without_a_word(graph: Any) -> None:
@@ -64,8 +67,8 @@ def test_a_lease_that_ran_out_is_cleared_away_without_a_word(graph: Any) -> None
     assert names(reader.read(first)) == ["0", "1"]
     with overdue():
         replaced(graph)
-    assert graph._store.objects.list("__recovery") == []
-    assert graph.recoveries() == []
+    assert graph._handle.store.objects.list("__recovery") == []
+    assert graph.maintenance.operations.recoveries() == []
     with pytest.raises(HistoryReclaimed):
         names(reader.read(second))
 
@@ -75,7 +78,7 @@ def test_a_lease_is_taken_again_after_a_pause(graph: Any) -> None:
     assert names(reader.read(first)) == ["0", "1"]
     with overdue():
         omnigraph.open(graph.uri)  # looks for what was cut off
-    assert graph._store.objects.list("__recovery") == []
+    assert graph._handle.store.objects.list("__recovery") == []
     assert names(reader.read(first)) == ["0", "1"]
     replaced(graph)
     assert names(reader.read(second)) == ["2", "3"]
@@ -100,7 +103,7 @@ def test_a_scan_and_an_export_on_spark_are_held(
 ) -> None:
     real = scan.tasks_of
     monkeypatch.setattr(scan, "tasks_of", lambda sizes: real(sizes, 1))
-    shown = omnigraph.open(graph.uri, read_only=True).spark(spark)
+    shown = omnigraph.open(graph.uri, read_only=True).spark.frames(spark)
     assert isinstance(shown, SparkGraph)
     rows = shown.nodes("A", ["k"]).toLocalIterator()
     assert next(rows)["k"] in "01"

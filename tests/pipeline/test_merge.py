@@ -127,7 +127,7 @@ def test_auto_takes_spark_for_large_tables_only(
 def test_rows_that_maintenance_moved_make_no_merge_large(
     graph: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    graph.refresh().optimize()
+    graph.refresh().maintenance.optimize()
     monkeypatch.setattr("omnigraph.history.diff._MANY", 0)
     monkeypatch.setattr(large, "_SMALL", 0)
     monkeypatch.setenv(large.LIMIT, "50")

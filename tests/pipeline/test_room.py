@@ -33,7 +33,7 @@ def test_records_are_guessed_from_a_part(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_told_in_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = omnigraph.init(tmp_path / "g", "node N { k: String @key }", durability="os")
-    store: Any = graph._line.store
+    store: Any = graph._handle.branch_head.store
     demand_room(store, 1)
     monkeypatch.setattr("shutil.disk_usage", lambda _: Usage(9, 9, 1_500_000))
     demand_room(store, 1_500_000)

@@ -56,8 +56,8 @@ def test_inputs_roots_and_exports_on_s3(spark: Any, s3: S3, tmp_path: Path) -> N
     assert [(one.file, one.line) for one in found] == [(f"{s3.url}/bad/1.ndjson", 1)]
     assert len(ages(graph)) == 8
     graph.load({"Person": spark.sql("select 'p1' name, 99 age")}, mode="merge", spark=spark)
-    assert graph.refresh().spark(spark).nodes("Person").where("age = 99").count() == 1
-    graph.spark(spark).export(f"{s3.url}/out", ordered=True)
+    assert graph.refresh().spark.frames(spark).nodes("Person").where("age = 99").count() == 1
+    graph.spark.frames(spark).export(f"{s3.url}/out", ordered=True)
     copy = omnigraph.init(tmp_path / "copy", SCHEMA, durability="os")
     copy.load(f"{s3.url}/out", mode="append", engine="spark", spark=spark)
     assert ages(copy) == ages(graph)

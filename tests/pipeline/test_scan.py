@@ -47,7 +47,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_types_are_as_documented_and_values_arrive(spark: Any, graph: Any) -> None:
-    frame = graph.spark(spark).nodes("V")
+    frame = graph.spark.frames(spark).nodes("V")
     assert {f"{one.name} {one.dataType.simpleString()}" for one in frame.schema} == {
         "id string", "k string", "b boolean", "i int", "l bigint", "u bigint", "w decimal(20,0)",
         "f float", "d double", "day date", "at timestamp", "t array<string>",
@@ -64,13 +64,13 @@ def test_types_are_as_documented_and_values_arrive(spark: Any, graph: Any) -> No
 
 def test_values_go_back_as_they_came(spark: Any, graph: Any, tmp_path: Path) -> None:
     copy = omnigraph.init(tmp_path / "copy", SCHEMA, durability="os")
-    shown = graph.spark(spark)
+    shown = graph.spark.frames(spark)
     copy.load({"V": shown.nodes("V"), "Near": shown.edges("Near")}, mode="append", spark=spark)
     assert list(copy.refresh().export()) == list(graph.export())
 
 
 def test_columns_and_filter(spark: Any, graph: Any) -> None:
-    shown = graph.spark(spark)
+    shown = graph.spark.frames(spark)
     found = shown.table("V", ["k", "u"], pc.field("i") < 0)
     assert [tuple(row) for row in found.collect()] == [("full", 2**32 - 1)]
     (edge,) = shown.edges("Near", ["src", "dst"]).collect()
@@ -84,15 +84,15 @@ def test_columns_and_filter(spark: Any, graph: Any) -> None:
 def test_two_actions_see_one_snapshot(spark: Any, tmp_path: Path) -> None:
     graph = omnigraph.init(tmp_path / "g", "node N { k: String @key }", durability="os")
     graph.load([{"type": "N", "data": {"k": "a"}}], mode="append")
-    before = graph.spark(spark).nodes("N")
+    before = graph.spark.frames(spark).nodes("N")
     assert before.count() == 1
     graph.load([{"type": "N", "data": {"k": "b"}}], mode="append")
     assert before.count() == 1
-    assert graph.spark(spark).nodes("N").count() == 2
+    assert graph.spark.frames(spark).nodes("N").count() == 2
     first = graph.log()[1].id
-    assert graph.at(first).spark(spark).nodes("N").count() == 1
+    assert graph.at(first).spark.frames(spark).nodes("N").count() == 1
 
 
 def test_an_empty_table(spark: Any, tmp_path: Path) -> None:
     graph = omnigraph.init(tmp_path / "g", "node N { k: String @key }", durability="os")
-    assert graph.spark(spark).nodes("N").collect() == []
+    assert graph.spark.frames(spark).nodes("N").collect() == []

@@ -76,8 +76,8 @@ def test_frames_of_spark_are_loaded_by_type(spark: Any, graph: Any) -> None:
     graph.branches.create("bulk")
     done = graph.load({"Person": people, "Knows": ties}, mode="append", branch="bulk", spark=spark)
     assert (done.nodes, done.edges) == ({"Person": 5}, {"Knows": 4})
-    assert graph.checkout("bulk").spark(spark).nodes("Person").count() == 9
-    assert graph.refresh().spark(spark).nodes("Person").count() == 4
+    assert graph.checkout("bulk").spark.frames(spark).nodes("Person").count() == 9
+    assert graph.refresh().spark.frames(spark).nodes("Person").count() == 4
     bad = ties.selectExpr("`from`", "'nobody' as `to`")
     found = graph.load({"Knows": bad}, mode="append", on_error="report", max_errors=1, spark=spark)
     assert (len(found), found.left_out) == (1, 7)
@@ -110,7 +110,7 @@ def test_a_stream_lands_each_batch_once(spark: Any, graph: Any, tmp_path: Path) 
     rows = spark.readStream.schema("name string, age int").json(str(folder))
 
     def run(checkpoint: str = "point") -> Any:
-        query = graph.stream_load(
+        query = graph.spark.stream_load(
             rows, "Person", name="people", checkpoint=tmp_path / checkpoint, available_now=True
         )
         query.awaitTermination(120)
@@ -122,18 +122,18 @@ def test_a_stream_lands_each_batch_once(spark: Any, graph: Any, tmp_path: Path) 
     run()
     assert len(graph.refresh().log()) == count + 1
     stream = Stream(
-        place_of(graph._line.store, {}), "main", "Person", "append", "people", Signature(),
+        place_of(graph._handle.store, {}), "main", "Person", "append", "people", Signature(),
         query=query_of(rows, str(tmp_path / "point")),
     )  # fmt: skip
-    assert is_landed(graph._line, stream, 1)
+    assert is_landed(graph._handle.branch_head, stream, 1)
     # The driver died after the publish and before the checkpoint: the batch comes again, also
     # after another writer has written.
     graph.load([{"type": "Person", "data": {"name": "other"}}], mode="append")
     again = spark.range(1).selectExpr("'s3' as name", "3 as age")
     assert land_batch(stream, again, 1) is None
-    assert graph.refresh().spark(spark).nodes("Person").count() == 8
+    assert graph.refresh().spark.frames(spark).nodes("Person").count() == 8
     # Batch 0 of a new checkpoint is not batch 0 of the old one.
     with pytest.raises(InputError, match="fed from another checkpoint"):
         land_batch(replace(stream, query="another"), again, 0)
     with pytest.raises(InputError, match="not a stream"):
-        graph.stream_load(again, "Person", name="people", checkpoint=tmp_path / "point")
+        graph.spark.stream_load(again, "Person", name="people", checkpoint=tmp_path / "point")

@@ -79,7 +79,7 @@ def kept(graph: Any, conditions: Any) -> list[str]:
 
 
 def test_a_filter_means_what_a_where_of_spark_means(spark: Any, graph: Any) -> None:
-    whole = graph.spark(spark).nodes("V")
+    whole = graph.spark.frames(spark).nodes("V")
     asked = [f"collect_list(k) filter (where {text}) n{at}" for at, (_, text) in enumerate(SAME)]
     (wanted,) = whole.selectExpr(*asked).collect()
     for at, (conditions, text) in enumerate(SAME):
@@ -89,7 +89,7 @@ def test_a_filter_means_what_a_where_of_spark_means(spark: Any, graph: Any) -> N
 
 
 def test_the_plan_of_a_filtered_frame_shows_the_filter(spark: Any, graph: Any) -> None:
-    frame = graph.spark(spark).nodes("V", ["k"], where(graph, [["i", ">", 3]]).stored)
+    frame = graph.spark.frames(spark).nodes("V", ["k"], where(graph, [["i", ">", 3]]).stored)
     plan = frame._jdf.queryExecution().toString()
     assert "node:V where (i > 3)" in plan
     assert [row["k"] for row in frame.collect()] == ["c"]

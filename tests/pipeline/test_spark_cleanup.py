@@ -8,8 +8,8 @@ import pytest
 
 import omnigraph
 from omnigraph import ids
+from omnigraph.api.graph import Graph
 from omnigraph.errors import ServerError
-from omnigraph.graph import Graph
 from omnigraph.history.retention.condemned import list_runs
 from omnigraph.history.retention.hands import Here
 from omnigraph.history.retention.survey import take_survey
@@ -51,7 +51,7 @@ def twins(folder: Path) -> tuple[Graph, Graph]:
 
 def names(graph: Graph) -> set[str]:
     """Every file, except for what each run calls in its own way."""
-    found = files(graph._store)
+    found = files(graph._handle.store)
     return {one for one in found if "/_versions/" not in one or "/_versions/d" in one}
 
 
@@ -62,9 +62,13 @@ def test_both_engines_remove_the_same_and_say_so(
     before = content(here)
     monkeypatch.setattr(on_spark, "_NAMES", 20)
     monkeypatch.setattr(on_spark, "_VERSIONS", 5)
-    told = [one.cleanup(keep=2, grace=0, **how) for one, how in _engines(here, there, spark)]
+    told = [
+        one.maintenance.cleanup(keep=2, grace=0, **how) for one, how in _engines(here, there, spark)
+    ]
     assert told[0] == told[1], "but for the engine"
-    local, done = (one.cleanup(**KEEP, **how) for one, how in _engines(here, there, spark))
+    local, done = (
+        one.maintenance.cleanup(**KEEP, **how) for one, how in _engines(here, there, spark)
+    )
     assert (local.engine, done.engine) == ("local", "spark")
     assert local == done
     assert done.old_versions_removed > 5
@@ -72,7 +76,7 @@ def test_both_engines_remove_the_same_and_say_so(
         one for one in names(there) if one.startswith(("nodes", "edges"))
     }
     assert content(here) == content(there) == before
-    assert there.check().findings == ()
+    assert there.maintenance.check().findings == ()
     check_invariants(there.uri)
 
 
@@ -81,7 +85,7 @@ def _engines(here: Graph, there: Graph, spark: Any) -> list[tuple[Graph, dict[st
 
 
 def test_executors_see_every_file_that_the_driver_sees(spark: Any, tmp_path: Path) -> None:
-    store = aged(tmp_path / "g")._store
+    store = aged(tmp_path / "g")._handle.store
     (Path(store.root.path) / "nodes" / "stray").write_bytes(b"?")
     now = ids.now()
     assert take_survey(store, now, on_spark.SparkHands(spark)) == take_survey(store, now, Here())
@@ -97,14 +101,14 @@ def test_a_task_that_fails_in_the_middle_is_made_good_by_the_next_run(
     with monkeypatch.context() as patch:
         failing(patch, how)
         with pytest.raises(ServerError, match="Spark job") as caught:
-            there.cleanup(**KEEP, engine="spark", spark=spark)
+            there.maintenance.cleanup(**KEEP, engine="spark", spark=spark)
     assert caught.value.effect == "none"
-    assert len(list_runs(there._store)) == 1, "what had to go is still written down"
+    assert len(list_runs(there._handle.store)) == 1, "what had to go is still written down"
     assert content(there) == before
     check_invariants(there.uri)
-    there.cleanup(**KEEP, engine="spark", spark=spark)
-    here.cleanup(**KEEP, engine="local")
-    assert list_runs(there._store) == []
+    there.maintenance.cleanup(**KEEP, engine="spark", spark=spark)
+    here.maintenance.cleanup(**KEEP, engine="local")
+    assert list_runs(there._handle.store) == []
     assert {one for one in names(here) if one.startswith(("nodes", "edges"))} == {
         one for one in names(there) if one.startswith(("nodes", "edges"))
     }
@@ -143,21 +147,23 @@ def test_a_file_that_cannot_go_is_told(
 
     with monkeypatch.context() as patch:
         patch.setattr(on_spark, "_remove", stubborn)
-        done = graph.cleanup(**KEEP, engine="spark", spark=spark)
+        done = graph.maintenance.cleanup(**KEEP, engine="spark", spark=spark)
     assert done.failed
     assert "not today" in str(done.failed[0].error)
-    again = graph.cleanup(**KEEP, engine="spark", spark=spark)
+    again = graph.maintenance.cleanup(**KEEP, engine="spark", spark=spark)
     assert not again.failed
-    assert not graph.cleanup(**KEEP).bytes_removed or list_runs(graph._store) == []
+    assert (
+        not graph.maintenance.cleanup(**KEEP).bytes_removed or list_runs(graph._handle.store) == []
+    )
 
 
 def test_auto_takes_spark_for_many_files_only(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = aged(tmp_path / "g")
-    assert graph.cleanup(keep=1, grace=0, spark=spark).engine == "local"
+    assert graph.maintenance.cleanup(keep=1, grace=0, spark=spark).engine == "local"
     monkeypatch.setattr(on_spark, "LARGE", 10)
-    assert graph.cleanup(keep=1, grace=0, spark=spark).engine == "spark"
+    assert graph.maintenance.cleanup(keep=1, grace=0, spark=spark).engine == "spark"
 
 
 @pytest.mark.full
@@ -166,9 +172,9 @@ def test_upkeep_of_a_graph_on_s3(spark: Any, s3: S3) -> None:
     for n in range(3):
         graph.load({"P": [{"k": f"k{n}", "n": n, "b": b"x" * 100}]}, mode="append")
     before = sorted(map(str, graph.export()))
-    done = graph.optimize(engine="spark", spark=spark)
+    done = graph.maintenance.optimize(engine="spark", spark=spark)
     assert [one.fragments_removed for one in done.datasets if one.committed] == [3]
-    report = graph.cleanup(**KEEP, engine="spark", spark=spark)
+    report = graph.maintenance.cleanup(**KEEP, engine="spark", spark=spark)
     assert report.engine == "spark"
     assert not report.failed
     assert report.old_versions_removed

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.engine import words
 from omnigraph.errors import NotFound, ServerError, UsageError
-from omnigraph.graph import Graph
 from omnigraph.pipeline import optimize as on_spark
 from omnigraph.pipeline import pick, session
 from omnigraph.storage import compact, fold
@@ -53,7 +53,7 @@ def grown(place: Path, seed: int) -> Graph:
         graph.connect_nodes("E", [(f"k{5 * n}", f"k{chance.randrange(5 * n, 5 * n + 5)}")])
         graph.insert("Doc", {"k": f"d{n}", "b": bytes([n]) * 10})
         if n == seed % 3:
-            graph.ensure_indices()
+            graph.maintenance.ensure_indices()
     graph.update("P", where="n < 3", set={"n": -1})
     graph.delete("P", where="k = 'k1'")
     return graph
@@ -89,7 +89,7 @@ def twins(folder: Path, seed: int) -> tuple[Graph, Graph]:
 def coverage(graph: Graph) -> dict[str, Any]:
     found = {}
     for key, entry in graph.snapshot.tables.items():
-        table = open_table(graph._store, entry.location, entry.lance_version)
+        table = open_table(graph._handle.store, entry.location, entry.lance_version)
         found[key] = covered(table)
     return found
 
@@ -98,28 +98,33 @@ def coverage(graph: Graph) -> dict[str, Any]:
 def test_both_engines_leave_the_same(spark: Any, tmp_path: Path, seed: int) -> None:
     here, there = twins(tmp_path, seed)
     before = content(here)
-    local, done = here.optimize(engine="local"), there.optimize(engine="spark", spark=spark)
+    local, done = (
+        here.maintenance.optimize(engine="local"),
+        there.maintenance.optimize(engine="spark", spark=spark),
+    )
     assert (local.engine, done.engine) == ("local", "spark")
     assert facts(local) == facts(done)
     assert any(one["fragments_removed"] for one in facts(done))
     assert content(here) == content(there) == before
     assert coverage(here) == coverage(there)
     assert next(one.operation for one in there.log()) == "optimize"
-    assert not there.optimize(engine="spark", spark=spark), "the second time there is nothing to do"
-    assert there.check().findings == ()
+    assert not there.maintenance.optimize(engine="spark", spark=spark), (
+        "the second time there is nothing to do"
+    )
+    assert there.maintenance.check().findings == ()
     check_invariants(there.uri)
 
 
 @pytest.mark.full
 def test_both_engines_build_the_same_indexes(spark: Any, tmp_path: Path) -> None:
     here, there = twins(tmp_path, 0)
-    local = here.ensure_indices(engine="local")
-    done = there.ensure_indices(engine="spark", spark=spark)
+    local = here.maintenance.ensure_indices(engine="local")
+    done = there.maintenance.ensure_indices(engine="spark", spark=spark)
     assert local.indexes == done.indexes
     assert done.indexes.keys() == {"edge:E", "node:Doc", "node:P"}
     assert coverage(here) == coverage(there)
     assert content(here) == content(there)
-    assert not there.ensure_indices(engine="spark", spark=spark)
+    assert not there.maintenance.ensure_indices(engine="spark", spark=spark)
 
 
 @pytest.mark.full
@@ -130,14 +135,14 @@ def test_large_indexes_are_built_in_parts(
     before = content(graph)
     monkeypatch.setattr(compact, "TARGET", 6)
     hands = on_spark.SparkHands(spark, part_rows=6)
-    monkeypatch.setattr("omnigraph.keeping._hands", lambda *_: hands)
-    graph.optimize()
+    monkeypatch.setattr("omnigraph.api.maintenance_runs.choose_executor", lambda *_: hands)
+    graph.maintenance.optimize()
     indexes = {one.field_names[0]: one for one in graph.table("P").describe_indices()}
     parts = {name: len(one.segments) for name, one in indexes.items()}
     assert parts["id"] > 1
     assert parts["w"] == 1, "what follows its fragments is one, so that they can be put together"
     assert content(graph) == before
-    assert not graph.optimize()
+    assert not graph.maintenance.optimize()
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, name: str, how: str) -> None:
@@ -168,13 +173,13 @@ def test_a_task_that_fails_leaves_nothing_that_shows(
     with monkeypatch.context() as patch:
         failing(patch, name, how)
         with pytest.raises(ServerError, match="Spark job") as told:
-            graph.optimize(engine="spark", spark=spark)
+            graph.maintenance.optimize(engine="spark", spark=spark)
     assert told.value.effect == "none"
     assert ("the machine is gone" in str(told.value)) == (how == "raise")
     assert graph.refresh().snapshot.commit_id == head
     assert content(graph) == before
-    graph.cleanup(keep=1, grace=0, confirm=True)
-    done = graph.optimize(engine="spark", spark=spark)
+    graph.maintenance.cleanup(keep=1, grace=0, confirm=True)
+    done = graph.maintenance.optimize(engine="spark", spark=spark)
     assert {one.type_key for one in done.datasets if one.committed} >= {"node:P", "edge:E"}
     assert content(graph) == before
     check_invariants(graph.uri)
@@ -185,20 +190,22 @@ def test_a_writer_that_is_faster_wins(spark: Any, tmp_path: Path) -> None:
     graph = grown(tmp_path / "g", 4)
     other = elsewhere(graph)
     with before_effect(graph, 4, lambda: other.update("P", where="k = 'k3'", set={"n": 77})):
-        graph.optimize(engine="spark", spark=spark)
+        graph.maintenance.optimize(engine="spark", spark=spark)
     found = graph.refresh().query("match { $p: P  $p.n = 77 } return { $p.k as k }")
     assert [one["k"] for one in found] == ["k3"]
-    graph.optimize(engine="spark", spark=spark)
+    graph.maintenance.optimize(engine="spark", spark=spark)
     check_invariants(graph.uri)
 
 
 def test_what_cannot_be_is_refused(spark: Any, tmp_path: Path) -> None:
     graph = omnigraph.init(tmp_path / "g", SCHEMA)
     with pytest.raises(UsageError, match="auto, spark, local"):
-        graph.optimize(engine="dask")  # type: ignore[arg-type]
+        graph.maintenance.optimize(engine="dask")  # type: ignore[arg-type]
     with pytest.raises(NotFound, match="Nobody"):
-        graph.optimize(types=["Nobody"], engine="spark", spark=spark)
-    assert not graph.optimize(engine="spark", spark=spark), "an empty graph needs nothing"
+        graph.maintenance.optimize(types=["Nobody"], engine="spark", spark=spark)
+    assert not graph.maintenance.optimize(engine="spark", spark=spark), (
+        "an empty graph needs nothing"
+    )
 
 
 def test_auto_takes_spark_for_much_work_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,13 +221,16 @@ def test_both_engines_find_the_same_damaged_files(spark: Any, tmp_path: Path) ->
     graph = omnigraph.init(tmp_path / "g", "node P { name: String @key }", durability="os")
     for number in range(5):
         graph.insert("P", {"name": f"name number {number}"})
-    sound = graph.check(engine="spark", spark=spark)
+    sound = graph.maintenance.check(engine="spark", spark=spark)
     assert sound
-    assert sound.read == graph.check().read
+    assert sound.read == graph.maintenance.check().read
     for path in sorted(Path(graph.uri, "nodes").rglob("data/*.lance"))[:2]:
         body = bytearray(path.read_bytes())
         body[20] ^= 1
         path.write_bytes(bytes(body))
-    here, there = graph.check(sample=1.0), graph.check(sample=1.0, engine="spark", spark=spark)
+    here, there = (
+        graph.maintenance.check(sample=1.0),
+        graph.maintenance.check(sample=1.0, engine="spark", spark=spark),
+    )
     assert len(here.findings) >= 2
     assert [str(one) for one in there.findings] == [str(one) for one in here.findings]

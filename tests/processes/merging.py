@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import OmnigraphError
-from omnigraph.graph import Graph
 from omnigraph.storage.store import Durability
 
 SCHEMA = """
@@ -47,7 +47,7 @@ def merge_rounds(root: str, who: str, rounds: int, target: str = "main") -> Merg
                 losses.append(error.code)
                 if error.retryable != "fresh" or len(losses) > 500:
                     raise
-                own._line.pause(min(8, len(losses)))
+                own._handle.branch_head.pause(min(8, len(losses)))
             else:
                 outcomes.append(done.outcome)
                 commits += [done.commit.id] if done.commit is not None else []

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import ReadSetConflict
-from omnigraph.graph import Graph
 from omnigraph.storage.effects import Effects
 from tests.processes.conftest import Crew
 from tests.processes.merging import (
@@ -109,7 +109,7 @@ class Held:
         self.result: Any = None
         self.error: Exception | None = None
         self.thread = Thread(target=self._merge, args=(graph, source, target))
-        effects = graph._store.effects
+        effects = graph._handle.store.effects
         effects.run = self._run(effects)  # type: ignore[method-assign]
         self.thread.start()
         assert self.here.wait(PATIENCE)
@@ -186,7 +186,7 @@ def test_a_source_that_goes_on_is_merged_as_it_was(tmp_path: Path) -> None:
 def test_a_source_of_the_same_name_is_another_branch(tmp_path: Path) -> None:
     """Deleted and made again after it was captured, before anything was written."""
     graph = apart(tmp_path / "g")
-    session = graph.merge_session("m0", "m1")
+    session = graph.branches.merge_session("m0", "m1")
     assert session.conflicts == ()
     graph.branches.delete("m0")
     graph.branches.create("m0", from_="m2")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from tests.recovery.poison import SCHEMA
 
 

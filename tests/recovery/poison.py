@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from omnigraph.history import intent as intents
 from omnigraph.history.intent import Intent
 from omnigraph.history.recover import recover
@@ -180,12 +180,12 @@ def exercise(uri: str, mark: str = "new") -> Graph:
         graph = omnigraph.open(uri, durability="os")
         graph.insert("Person", {"name": f"{mark}-insert"})
         graph.load({"Person": [{"name": f"{mark}-load"}]}, mode="append")
-        graph.optimize()
+        graph.maintenance.optimize()
         graph.branches.create(f"{mark}-branch").insert("Person", {"name": f"{mark}-there"})
         graph.branches.delete(f"{mark}-branch")
-        graph.cleanup(keep=1, grace="0s", confirm=True)
-        assert graph.check(), graph.check().findings
-        assert graph.status().datasets
+        graph.maintenance.cleanup(keep=1, grace="0s", confirm=True)
+        assert graph.maintenance.check(), graph.maintenance.check().findings
+        assert graph.maintenance.status().datasets
         again = omnigraph.open(uri, durability="os")
         assert f"{mark}-load" in again.nodes("Person").ids()
     return again
@@ -205,7 +205,7 @@ def recover_now(store: Store) -> list[str]:
 
 def kinds(graph: Graph) -> list[str]:
     """What the records say of the poisoned operation."""
-    return [one.kind for one in graph.recoveries() if one.operation_id == ID]
+    return [one.kind for one in graph.maintenance.operations.recoveries() if one.operation_id == ID]
 
 
 def end_recovery(root: str, at: int) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from tests.recovery.poison import contents, exercise
 
 BODIES = {"empty": b"", "garbage": b"\xff\x00{", "list": b"[]", "other shape": b'{"names": 7}'}
@@ -39,10 +39,10 @@ def test_all_of_them_at_once(graph: Graph, body: str) -> None:
     opened = exercise(graph.uri)
     assert contents(opened) == before
     assert all(one.read_bytes() == BODIES[body] for one in paths)
-    told = {one.name for one in opened.check(quick=True).findings}
+    told = {one.name for one in opened.maintenance.check(quick=True).findings}
     assert told == {name for name, reported in OBJECTS.items() if reported}
-    assert {one.kind for one in opened.recoveries()} == {"unreadable"}
-    assert opened.repair().damage == ()
+    assert {one.kind for one in opened.maintenance.operations.recoveries()} == {"unreadable"}
+    assert opened.maintenance.repair().damage == ()
 
 
 @pytest.mark.parametrize("part", ["condemned", "sweep"])
@@ -59,14 +59,14 @@ def test_half_of_a_cut_off_cleanup_is_damaged(graph: Graph, part: str) -> None:
 def test_damaged_claim_is_taken_over(graph: Graph) -> None:
     claim = spoil(graph, "__gc/claim", b"?")
     with pytest.raises(omnigraph.errors.ConcurrentCommit):
-        graph.cleanup(keep=1, grace="0s", confirm=True)
+        graph.maintenance.cleanup(keep=1, grace="0s", confirm=True)
     os.utime(claim, (1, 1))
-    graph.cleanup(keep=1, grace="0s", confirm=True)
+    graph.maintenance.cleanup(keep=1, grace="0s", confirm=True)
     assert exercise(graph.uri)
 
 
 def test_lists_and_records_keep_working_beside_a_damaged_one(graph: Graph) -> None:
     spoil(graph, f"_audit/{RUN}.json", b'{"operation_id": 5, "heads": []}')
-    (outcome,) = graph.recoveries()
+    (outcome,) = graph.maintenance.operations.recoveries()
     assert (outcome.operation_id, outcome.kind) == (RUN, "unreadable")
     assert outcome.error

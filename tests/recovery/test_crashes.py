@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from omnigraph.storage.effects import Effect, Fault
 from omnigraph.storage.store import open_store
 from tests.crash.verbs import EXIT, overdue
@@ -47,18 +47,18 @@ def check_after(uri: str, before: dict[str, list[object]]) -> None:
     with overdue():
         opened = omnigraph.open(uri, durability="os")
         opened.insert("Person", {"name": "new"})
-    assert [one.id for one in opened.set_aside()] == [ID]
+    assert [one.id for one in opened.maintenance.operations.set_aside()] == [ID]
     assert kinds(opened) == ["set_aside"]
     assert contents(opened) == before
-    assert recover_now(opened._store) == []
-    assert opened.drop_operation(ID).kind == "dropped"
-    assert parts_left(opened._store) == set()
+    assert recover_now(opened._handle.store) == []
+    assert opened.maintenance.operations.drop(ID).kind == "dropped"
+    assert parts_left(opened._handle.store) == set()
 
 
 @pytest.mark.parametrize("name", POISONS)
 def test_failures_in_the_process(graph: Graph, tmp_path: Path, name: str) -> None:
     before = contents(graph)
-    put(graph._store, POISONS[name](graph))
+    put(graph._handle.store, POISONS[name](graph))
     effects = effects_of(graph, tmp_path / "whole")
     assert [one.target.rpartition(".")[2] for one in effects[-2:]] == ["json", "set_aside"]
     for at in range(1, len(effects) + 1):
@@ -76,7 +76,7 @@ def test_failures_in_the_process(graph: Graph, tmp_path: Path, name: str) -> Non
 )
 def test_process_that_is_killed(graph: Graph, tmp_path: Path, name: str, last: int) -> None:
     before = contents(graph)
-    put(graph._store, POISONS[name](graph))
+    put(graph._handle.store, POISONS[name](graph))
     count = len(effects_of(graph, tmp_path / "whole"))
     codes = []
     for at in range(max(1, count - last + 1), count + REFUSED + 1):
@@ -92,21 +92,21 @@ def test_process_that_is_killed(graph: Graph, tmp_path: Path, name: str, last: i
 
 
 def test_drop_that_is_interrupted_is_ended_by_the_next_look(graph: Graph, tmp_path: Path) -> None:
-    put(graph._store, BROKEN["load with a torn plan"](graph))
-    recover_now(graph._store)
+    put(graph._handle.store, BROKEN["load with a torn plan"](graph))
+    recover_now(graph._handle.store)
     shutil.copytree(graph.uri, tmp_path / "whole")
     whole = omnigraph.open(tmp_path / "whole", durability="os")
-    with whole._store.effects.recorded() as seen:
-        whole.drop_operation(ID)
+    with whole._handle.store.effects.recorded() as seen:
+        whole.maintenance.operations.drop(ID)
     for at in range(1, len(seen) + 1):
         copy = str(shutil.copytree(graph.uri, tmp_path / str(at)))
         opened = omnigraph.open(copy, durability="os")
-        failing = opened._store.effects.failing(Fault(at, "after"))
+        failing = opened._handle.store.effects.failing(Fault(at, "after"))
         with failing, suppress(omnigraph.errors.OmnigraphError, OSError):
-            opened.drop_operation(ID)
-        recover_now(opened._store)
-        if opened.set_aside():
-            opened.drop_operation(ID)
-            recover_now(opened._store)
-        assert parts_left(opened._store) == set()
+            opened.maintenance.operations.drop(ID)
+        recover_now(opened._handle.store)
+        if opened.maintenance.operations.set_aside():
+            opened.maintenance.operations.drop(ID)
+            recover_now(opened._handle.store)
+        assert parts_left(opened._handle.store) == set()
         assert kinds(opened) == ["set_aside", "dropped"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import (
     BranchNotFound,
     ConcurrentCommit,
@@ -16,7 +17,6 @@ from omnigraph.errors import (
     ReadOnlyError,
     StorageError,
 )
-from omnigraph.graph import Graph
 from omnigraph.history import branches, long, refs
 from omnigraph.history import intent as intents
 from omnigraph.history.intent import Intent
@@ -66,17 +66,17 @@ def test_load_whose_file_is_missing_is_published_once_it_is_back(root: Path) -> 
     assert recover_now(line.store) == ["set_aside"]
     assert read_branch(line) == before, "a state that names a lost file was published"
     graph = omnigraph.open(root, durability="os")
-    (waiting,) = graph.set_aside()
+    (waiting,) = graph.maintenance.operations.set_aside()
     assert lost.name in waiting.error
     with pytest.raises(StorageError, match="missing"):
-        graph.retry_operation(waiting.id)
-    assert [one.id for one in graph.set_aside()] == [waiting.id]
+        graph.maintenance.operations.retry(waiting.id)
+    assert [one.id for one in graph.maintenance.operations.set_aside()] == [waiting.id]
     lost.write_bytes(body)
-    outcome = graph.retry_operation(waiting.id)
+    outcome = graph.maintenance.operations.retry(waiting.id)
     assert outcome is not None
     assert outcome.kind == "finished"
     assert ("new", 7) in read_branch(line)[PERSON]
-    assert graph.set_aside() == []
+    assert graph.maintenance.operations.set_aside() == []
     check_invariants(root)
 
 
@@ -87,15 +87,18 @@ def test_cleanup_keeps_what_a_set_aside_load_staged_until_it_is_dropped(root: Pa
     line = line_at(root)
     recover_now(line.store)
     graph = omnigraph.open(root, durability="os")
-    report = graph.cleanup(keep=1, grace="0s", confirm=True)
+    report = graph.maintenance.cleanup(keep=1, grace="0s", confirm=True)
     assert any("set aside" in one for one in report.held_by)
     hidden.rename(files[0])
     assert all(one.exists() for one in files)
-    (waiting,) = graph.set_aside()
-    assert graph.drop_operation(waiting.id).kind == "dropped"
-    graph.cleanup(keep=1, grace="0s", confirm=True)
+    (waiting,) = graph.maintenance.operations.set_aside()
+    assert graph.maintenance.operations.drop(waiting.id).kind == "dropped"
+    graph.maintenance.cleanup(keep=1, grace="0s", confirm=True)
     assert not any(one.exists() for one in files)
-    assert [one.kind for one in graph.recoveries()] == ["set_aside", "dropped"]
+    assert [one.kind for one in graph.maintenance.operations.recoveries()] == [
+        "set_aside",
+        "dropped",
+    ]
     check_invariants(root)
 
 
@@ -108,7 +111,7 @@ def test_owner_that_wakes_after_a_drop_publishes_nothing(root: Path) -> None:
     lost.unlink()
     recover_now(line.store)
     before = read_branch(line)
-    omnigraph.open(root, durability="os").drop_operation(pending.id)
+    omnigraph.open(root, durability="os").maintenance.operations.drop(pending.id)
     lost.write_bytes(body)
     with pytest.raises(OmnigraphError):
         long.finish(line, pending.intent, lambda _: pytest.fail("it prepares again"))
@@ -119,20 +122,20 @@ def test_owner_that_wakes_after_a_drop_publishes_nothing(root: Path) -> None:
 @pytest.mark.parametrize("name", EVERY)
 def test_every_poisoned_operation_can_be_dropped(graph: Graph, name: str) -> None:
     before = contents(graph)
-    put(graph._store, EVERY[name](graph))
-    if recover_now(graph._store) == ["refused"]:
+    put(graph._handle.store, EVERY[name](graph))
+    if recover_now(graph._handle.store) == ["refused"]:
         return
     with pytest.raises(Exception, match=r".+"):
-        graph.retry_operation(ID)
-    assert [one.id for one in graph.set_aside()] == [ID]
-    assert graph.drop_operation(ID).kind == "dropped"
-    assert parts_left(graph._store) == set()
+        graph.maintenance.operations.retry(ID)
+    assert [one.id for one in graph.maintenance.operations.set_aside()] == [ID]
+    assert graph.maintenance.operations.drop(ID).kind == "dropped"
+    assert parts_left(graph._handle.store) == set()
     assert kinds(graph) == ["set_aside", "dropped"]
     assert contents(graph) == before
-    assert graph.set_aside() == []
-    assert graph.check(quick=True).findings == ()
+    assert graph.maintenance.operations.set_aside() == []
+    assert graph.maintenance.check(quick=True).findings == ()
     with pytest.raises(NotFound, match="is set aside"):
-        graph.drop_operation(ID)
+        graph.maintenance.operations.drop(ID)
 
 
 def _mend_record(graph: Graph, mended: dict[str, Any], part: str = "json") -> None:
@@ -143,7 +146,7 @@ def _mend_record(graph: Graph, mended: dict[str, Any], part: str = "json") -> No
     ("operation", "shown"),
     [
         ("branch_create", lambda g: "fresh" in g.branches),
-        ("tag_create", lambda g: [one.name for one in g.tags()] == ["fresh"]),
+        ("tag_create", lambda g: [one.name for one in g.tags.values()] == ["fresh"]),
         ("branch_rename", lambda g: list(g.branches) == ["main", "other"]),
     ],
 )
@@ -153,16 +156,16 @@ def test_restored_record_is_settled_by_a_retry(
     whole = record(graph, operation)
     poison = decided(whole)
     poison.parts["json"] = poison.parts["json"][:60]
-    put(graph._store, poison)
-    recover_now(graph._store)
+    put(graph._handle.store, poison)
+    recover_now(graph._handle.store)
     _mend_record(graph, whole)
-    assert recover_now(graph._store) == [], "only a retry takes it up again"
-    outcome = graph.retry_operation(ID)
+    assert recover_now(graph._handle.store) == [], "only a retry takes it up again"
+    outcome = graph.maintenance.operations.retry(ID)
     assert outcome is not None
     assert outcome.kind == "finished"
     assert shown(graph)
-    assert parts_left(graph._store) == set()
-    assert exercise(graph.uri).set_aside() == []
+    assert parts_left(graph._handle.store) == set()
+    assert exercise(graph.uri).maintenance.operations.set_aside() == []
 
 
 def test_retry_of_a_creation_whose_past_was_cleaned_up_makes_no_branch(graph: Graph) -> None:
@@ -171,47 +174,47 @@ def test_retry_of_a_creation_whose_past_was_cleaned_up_makes_no_branch(graph: Gr
     whole = record(graph, "branch_create", base_commit=past)
     poison = decided(whole)
     poison.parts["json"] = b"?"
-    put(graph._store, poison)
+    put(graph._handle.store, poison)
     graph.branches.delete("side")
-    recover_now(graph._store)
-    graph.optimize()
-    graph.cleanup(keep=1, grace="0s", confirm=True)
+    recover_now(graph._handle.store)
+    graph.maintenance.optimize()
+    graph.maintenance.cleanup(keep=1, grace="0s", confirm=True)
     _mend_record(graph, whole)
     try:
-        graph.retry_operation(ID)
+        graph.maintenance.operations.retry(ID)
     except OmnigraphError:
-        assert [one.id for one in graph.set_aside()] == [ID]
+        assert [one.id for one in graph.maintenance.operations.set_aside()] == [ID]
     else:
         assert graph.checkout("fresh").nodes("Person").ids() == ["ada", "bob"]
-    assert omnigraph.open(graph.uri, durability="os").check()
+    assert omnigraph.open(graph.uri, durability="os").maintenance.check()
 
 
 def test_creation_that_was_carried_out_is_not_undone_by_a_drop(graph: Graph) -> None:
-    put(graph._store, decided(record(graph, "branch_create")))
-    recover_now(graph._store)
+    put(graph._handle.store, decided(record(graph, "branch_create")))
+    recover_now(graph._handle.store)
     ulid = graph.branches["fresh"].ulid
     # The record comes back damaged after a power loss, and is restored after it was set aside.
     poison = decided(record(graph, "branch_create", creates=ulid))
     poison.parts["json"] = b""
-    put(graph._store, poison)
-    recover_now(graph._store)
+    put(graph._handle.store, poison)
+    recover_now(graph._handle.store)
     _mend_record(graph, record(graph, "branch_create", creates=ulid))
-    assert graph.drop_operation(ID).kind == "finished"
+    assert graph.maintenance.operations.drop(ID).kind == "finished"
     assert graph.checkout("fresh").nodes("Person").ids() == ["ada", "bob"]
 
 
 def test_late_owner_of_a_dropped_creation_finds_it_closed(graph: Graph) -> None:
-    store = graph._store
+    store = graph._handle.store
     facts = record(graph, "branch_create")
     intent = Intent.from_json(facts)
-    state = graph._line.base().state
+    state = graph._handle.branch_head.base().state
     create_manifest(store, intent.creates or "", branches.forked(intent, state, 1))
     poison = decided(facts)
     poison.parts["json"] = b""
     put(store, poison)
     recover_now(store)
     _mend_record(graph, facts)
-    assert graph.drop_operation(ID).kind == "dropped"
+    assert graph.maintenance.operations.drop(ID).kind == "dropped"
     branches.take_name(store, intent, 1)  # what the owner does when it wakes
     with pytest.raises(BranchNotFound):
         graph.checkout("fresh")
@@ -222,12 +225,12 @@ def test_late_owner_of_a_dropped_rename_leaves_the_old_name(graph: Graph) -> Non
     facts = record(graph, "branch_rename")
     poison = decided(facts)
     poison.parts["json"] = b""
-    put(graph._store, poison)
-    recover_now(graph._store)
+    put(graph._handle.store, poison)
+    recover_now(graph._handle.store)
     _mend_record(graph, facts)
-    assert graph.drop_operation(ID).kind == "dropped"
+    assert graph.maintenance.operations.drop(ID).kind == "dropped"
     with pytest.raises(BranchNotFound):
-        finish_rename(graph._store, Intent.from_json(facts))
+        finish_rename(graph._handle.store, Intent.from_json(facts))
     assert list(graph.branches) == ["main", "side"]
     assert graph.checkout("side").nodes("Person").ids() == ["ada", "bob", "cid"]
 
@@ -235,8 +238,8 @@ def test_late_owner_of_a_dropped_rename_leaves_the_old_name(graph: Graph) -> Non
 def test_drop_waits_for_a_store_that_does_not_answer(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put(graph._store, BROKEN["load with a torn plan"](graph))
-    recover_now(graph._store)
+    put(graph._handle.store, BROKEN["load with a torn plan"](graph))
+    recover_now(graph._handle.store)
 
     def busy(*_: object) -> None:
         raise ConcurrentCommit("the branch is busy")
@@ -244,26 +247,26 @@ def test_drop_waits_for_a_store_that_does_not_answer(
     with monkeypatch.context() as patch:
         patch.setattr("omnigraph.history.withdraw.refuse", busy)
         with pytest.raises(ConcurrentCommit):
-            graph.drop_operation(ID)
-    assert [one.id for one in graph.set_aside()] == [ID]
-    assert graph.drop_operation(ID).kind == "dropped"
+            graph.maintenance.operations.drop(ID)
+    assert [one.id for one in graph.maintenance.operations.set_aside()] == [ID]
+    assert graph.maintenance.operations.drop(ID).kind == "dropped"
 
 
 def test_only_what_is_set_aside_is_retried_or_dropped(graph: Graph) -> None:
-    intents.arm(graph._store, Intent.from_json(record(graph)))  # its owner lives
-    for decide in (graph.retry_operation, graph.drop_operation):
+    intents.arm(graph._handle.store, Intent.from_json(record(graph)))  # its owner lives
+    for decide in (graph.maintenance.operations.retry, graph.maintenance.operations.drop):
         with pytest.raises(NotFound):
             decide(ID)
         with pytest.raises(NotFound):
             decide("nothing")
     reader = omnigraph.open(graph.uri, read_only=True)
     with pytest.raises(ReadOnlyError):
-        reader.drop_operation(ID)
-    assert parts_left(graph._store) == {"json"}
+        reader.maintenance.operations.drop(ID)
+    assert parts_left(graph._handle.store) == {"json"}
 
 
 def test_two_processes_set_the_same_operation_aside_once(graph: Graph) -> None:
-    put(graph._store, BROKEN["load whose plan is gone"](graph))
+    put(graph._handle.store, BROKEN["load whose plan is gone"](graph))
     stores = [open_store(graph.uri, durability=one) for one in ("os", "fsync")]
     (pending,) = intents.listing(stores[0]).pending
     from omnigraph.history.set_aside import set_aside
@@ -272,18 +275,18 @@ def test_two_processes_set_the_same_operation_aside_once(graph: Graph) -> None:
         assert set_aside(store, pending, StorageError("broken", kind="permanent")) is not None
     assert kinds(graph) == ["set_aside"]
     # A third one has seen it before it was dropped.
-    graph.drop_operation(ID)
+    graph.maintenance.operations.drop(ID)
     assert set_aside(stores[0], pending, StorageError("broken", kind="permanent")) is None
-    assert parts_left(graph._store) == set()
+    assert parts_left(graph._handle.store) == set()
 
 
 def test_record_of_an_earlier_end_is_damaged(graph: Graph) -> None:
-    put(graph._store, decided(record(graph, "branch_create")))
+    put(graph._handle.store, decided(record(graph, "branch_create")))
     Path(graph.uri, "_audit").mkdir(exist_ok=True)
     Path(graph.uri, f"_audit/{ID}.json").write_bytes(b"?")
-    recover_now(graph._store)
+    recover_now(graph._handle.store)
     assert "fresh" in graph.branches
-    assert parts_left(graph._store) == set()
-    assert refs.look_up(graph._store, "fresh") is not None
+    assert parts_left(graph._handle.store) == set()
+    assert refs.look_up(graph._handle.store, "fresh") is not None
     with overdue():
         omnigraph.open(graph.uri, durability="os")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from omnigraph.history import settle
 from omnigraph.storage.store import open_store
 from tests.cli import conftest as cli
@@ -46,17 +46,17 @@ def marker_of(name: str) -> str:
 
 def check_set_aside(graph: Graph, poison: Poison, marker: str) -> None:
     """The operation is kept and reported everywhere, as a warning."""
-    assert parts_left(graph._store) >= {*poison.parts, marker}
+    assert parts_left(graph._handle.store) >= {*poison.parts, marker}
     for part, body in poison.parts.items():
-        assert graph._store.objects.read(f"__recovery/{ID}.{part}") == body
-    (waiting,) = graph.set_aside()
+        assert graph._handle.store.objects.read(f"__recovery/{ID}.{part}") == body
+    (waiting,) = graph.maintenance.operations.set_aside()
     assert waiting.id == ID
     assert waiting.error
     assert kinds(graph) == ["set_aside"]
-    status = graph.status()
+    status = graph.maintenance.status()
     assert status.set_aside == 1
     assert any("operation set aside" in one.what for one in status.warnings)
-    findings = graph.check(quick=True).findings
+    findings = graph.maintenance.check(quick=True).findings
     assert [(one.kind, one.severity) for one in findings] == [("intent", "warning")]
     assert findings[0].name == f"__recovery/{ID}.json"
     assert findings[0].hint
@@ -65,13 +65,13 @@ def check_set_aside(graph: Graph, poison: Poison, marker: str) -> None:
 @pytest.mark.parametrize("name", SET_ASIDE)
 def test_operation_is_set_aside_and_the_graph_goes_on(graph: Graph, name: str) -> None:
     before, poison = contents(graph), EVERY[name](graph)
-    put(graph._store, poison)
+    put(graph._handle.store, poison)
     with overdue():
         opened = omnigraph.open(graph.uri, durability="os")
         opened.insert("Person", {"name": "new"})
     assert contents(opened) == before
     check_set_aside(opened, poison, marker_of(name))
-    assert recover_now(opened._store) == [], "it is attempted again"
+    assert recover_now(opened._handle.store) == [], "it is attempted again"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_operation_is_set_aside_and_the_graph_goes_on(graph: Graph, name: str) -
 )
 def test_every_verb_works_beside_a_poisoned_operation(graph: Graph, name: str) -> None:
     before, poison = contents(graph), EVERY[name](graph)
-    put(graph._store, poison)
+    put(graph._handle.store, poison)
     opened = exercise(graph.uri)
     assert contents(opened) == before
     if name in SET_ASIDE:
@@ -95,16 +95,16 @@ def test_every_verb_works_on_s3(s3: S3, made: Path, name: str) -> None:
     bring(s3.server, made, s3.url)
     graph = omnigraph.open(s3.url)
     before, poison = contents(graph), EVERY[name](graph)
-    put(graph._store, poison)
+    put(graph._handle.store, poison)
     opened = exercise(s3.url)
     assert contents(opened) == before
     check_set_aside(opened, poison, marker_of(name))
 
 
 def test_plan_that_does_not_fit_is_refused(graph: Graph) -> None:
-    put(graph._store, BROKEN[REFUSED](graph))
-    assert recover_now(graph._store) == ["refused"]
-    assert parts_left(graph._store) == set()
+    put(graph._handle.store, BROKEN[REFUSED](graph))
+    assert recover_now(graph._handle.store) == ["refused"]
+    assert parts_left(graph._handle.store) == set()
 
 
 @pytest.mark.parametrize("operation", ["load", "branch_create", "tag_create", "branch_rename"])
@@ -114,27 +114,27 @@ def test_undecided_operation_on_what_does_not_exist_is_discarded(
     facts = record(graph, operation, branch="ghost", branch_ulid="ghost", base_commit="nothing")
     poison = decided(facts)
     del poison.parts["verdict"]
-    put(graph._store, poison)
-    assert recover_now(graph._store) == ["discarded"]
-    assert parts_left(graph._store) == set()
+    put(graph._handle.store, poison)
+    assert recover_now(graph._handle.store) == ["discarded"]
+    assert parts_left(graph._handle.store) == set()
 
 
 @pytest.mark.parametrize("operation", ["branch_create", "tag_create"])
 def test_creation_from_what_does_not_exist_is_discarded(graph: Graph, operation: str) -> None:
-    put(graph._store, decided(record(graph, operation, base_commit="nothing")))
-    assert recover_now(graph._store) == ["discarded"]
-    assert exercise(graph.uri).set_aside() == []
+    put(graph._handle.store, decided(record(graph, operation, base_commit="nothing")))
+    assert recover_now(graph._handle.store) == ["discarded"]
+    assert exercise(graph.uri).maintenance.operations.set_aside() == []
 
 
 def test_operations_behind_a_poisoned_one_are_settled(graph: Graph) -> None:
-    put(graph._store, UNREADABLE["garbage"](graph))
+    put(graph._handle.store, UNREADABLE["garbage"](graph))
     later = "01J0000000000000000000000Z"
     facts = record(graph, "branch_create", operation_id=later)
-    graph._store.objects.create_json(f"__recovery/{later}.json", facts)
-    graph._store.objects.create_json(f"__recovery/{later}.verdict", {"verdict": "publish"})
-    assert recover_now(graph._store) == ["finished"]
+    graph._handle.store.objects.create_json(f"__recovery/{later}.json", facts)
+    graph._handle.store.objects.create_json(f"__recovery/{later}.verdict", {"verdict": "publish"})
+    assert recover_now(graph._handle.store) == ["finished"]
     assert "fresh" in graph.branches
-    assert [one.id for one in graph.set_aside()] == [ID]
+    assert [one.id for one in graph.maintenance.operations.set_aside()] == [ID]
 
 
 def test_without_setting_aside_every_look_tries_again(
@@ -143,7 +143,7 @@ def test_without_setting_aside_every_look_tries_again(
     """The rule taken away: the operation is neither reported nor left alone."""
     monkeypatch.setattr("omnigraph.history.recover._set_aside", lambda *_: None)
     poison = BROKEN["branch with a name too long"](graph)
-    put(graph._store, poison)
+    put(graph._handle.store, poison)
     with overdue():
         opened = omnigraph.open(graph.uri, durability="os")
     with pytest.raises(AssertionError):
@@ -156,20 +156,20 @@ def test_failure_that_may_pass_is_tried_again_and_stops_nobody(
     def no_space(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    put(graph._store, decided(record(graph, "branch_create")))
+    put(graph._handle.store, decided(record(graph, "branch_create")))
     with monkeypatch.context() as patch:
         patch.setattr(settle, "finish_create", no_space)
-        assert exercise(graph.uri).set_aside() == []
+        assert exercise(graph.uri).maintenance.operations.set_aside() == []
     assert "is settled later" in caplog.text
     assert "No space left" in caplog.text
-    assert recover_now(graph._store) == ["finished"]
+    assert recover_now(graph._handle.store) == ["finished"]
     assert "fresh" in graph.branches
 
 
 def test_read_only_disk_does_not_stop_an_open(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put(graph._store, decided(record(graph, "branch_create")))
+    put(graph._handle.store, decided(record(graph, "branch_create")))
 
     def refuse(*_: object) -> bool:
         raise OSError(30, "Read-only file system")
@@ -177,17 +177,17 @@ def test_read_only_disk_does_not_stop_an_open(
     with monkeypatch.context() as patch, overdue():
         patch.setattr("omnigraph.storage.effects.Effects.run", refuse)
         assert omnigraph.open(graph.uri, durability="os").nodes("Person").ids() == ["ada", "bob"]
-    assert recover_now(graph._store) == ["finished"]
+    assert recover_now(graph._handle.store) == ["finished"]
 
 
 def test_lease_from_the_far_future_has_run_out(graph: Graph) -> None:
     facts = record(graph, "branch_create")
-    put(graph._store, decided(facts, lease=b"{}"))
+    put(graph._handle.store, decided(facts, lease=b"{}"))
     for part in ("json", "lease"):
         os.utime(Path(graph.uri, f"__recovery/{ID}.{part}"), (4e9, 4e9))
     opened = omnigraph.open(graph.uri, durability="os")
     assert "fresh" in opened.branches
-    assert opened.status().intents == 0
+    assert opened.maintenance.status().intents == 0
 
 
 def test_strays_are_passed_over_and_reported(graph: Graph) -> None:
@@ -198,9 +198,9 @@ def test_strays_are_passed_over_and_reported(graph: Graph) -> None:
         path.write_bytes(b"?")
     Path(graph.uri, "__recovery", "01J0000000000000000000000Q.json").mkdir()
     opened = exercise(graph.uri)
-    found = {one.name for one in opened.check(quick=True).findings}
+    found = {one.name for one in opened.maintenance.check(quick=True).findings}
     assert found == {f"__recovery/{name}" for name in names}
-    assert opened.set_aside() == []
+    assert opened.maintenance.operations.set_aside() == []
     assert all(Path(graph.uri, "__recovery", name).read_bytes() == b"?" for name in names)
 
 
@@ -208,40 +208,44 @@ def test_a_newer_release_settles_what_an_older_one_set_aside(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = record(graph, "branch_create", schema_version=2)
-    put(graph._store, decided(facts))
+    put(graph._handle.store, decided(facts))
     with monkeypatch.context() as older, overdue():
         opened = omnigraph.open(graph.uri, durability="os")
-        check = [(one.id, one.needs) for one in opened.set_aside()]
+        check = [(one.id, one.needs) for one in opened.maintenance.operations.set_aside()]
         assert check == [(ID, {"schema_version": 2})]
         older.setattr("omnigraph.history.intent_record.SCHEMA", 2)
         older.setattr("omnigraph.history.settle.SCHEMA", 2)
         omnigraph.open(graph.uri, durability="os")
     assert "fresh" in graph.branches
     assert kinds(graph) == ["set_aside", "finished"]
-    assert recover_now(graph._store) == []
-    assert parts_left(graph._store) == set(), "the marker is left"
+    assert recover_now(graph._handle.store) == []
+    assert parts_left(graph._handle.store) == set(), "the marker is left"
 
 
 def test_a_living_owner_of_a_newer_release_is_left_alone(graph: Graph) -> None:
-    put(graph._store, NEWER["newer release"](graph))
+    put(graph._handle.store, NEWER["newer release"](graph))
     opened = omnigraph.open(graph.uri, durability="os")
-    assert parts_left(graph._store) == {"json"}
-    assert [one.id for one in opened.set_aside()] == [ID], "nobody would know of it"
+    assert parts_left(graph._handle.store) == {"json"}
+    assert [one.id for one in opened.maintenance.operations.set_aside()] == [ID], (
+        "nobody would know of it"
+    )
 
 
 def test_copies_of_a_graph_carry_the_operation(graph: Graph, tmp_path: Path) -> None:
-    put(graph._store, BROKEN["load with a torn plan"](graph))
-    recover_now(graph._store)
-    graph.copy_to(tmp_path / "copy")
+    put(graph._handle.store, BROKEN["load with a torn plan"](graph))
+    recover_now(graph._handle.store)
+    graph.maintenance.copy_to(tmp_path / "copy")
     copied = omnigraph.open(tmp_path / "copy", durability="os")
-    assert [one.error for one in copied.set_aside()] == [one.error for one in graph.set_aside()]
-    assert copied.drop_operation(ID).kind == "dropped"
-    assert parts_left(graph._store) == {"json", "confirmed", "verdict", "set_aside"}
+    assert [one.error for one in copied.maintenance.operations.set_aside()] == [
+        one.error for one in graph.maintenance.operations.set_aside()
+    ]
+    assert copied.maintenance.operations.drop(ID).kind == "dropped"
+    assert parts_left(graph._handle.store) == {"json", "confirmed", "verdict", "set_aside"}
 
 
 def test_commands_report_it(graph: Graph, shell: Program) -> None:
-    put(graph._store, BROKEN["branch without a name"](graph))
-    recover_now(graph._store)
+    put(graph._handle.store, BROKEN["branch without a name"](graph))
+    recover_now(graph._handle.store)
     listed = shell("recovery", "list", graph.uri)
     assert f"{ID}  set_aside  branch_create  main  -  operation {ID} does not say" in listed.out
     told = json.loads(shell("recovery", "list", graph.uri, "--json").out)
@@ -266,7 +270,7 @@ def test_commands_report_it(graph: Graph, shell: Program) -> None:
 
 
 def test_readers_see_it_without_writing(graph: Graph) -> None:
-    put(graph._store, UNREADABLE["empty"](graph))
+    put(graph._handle.store, UNREADABLE["empty"](graph))
     reader = omnigraph.open(graph.uri, read_only=True)
-    assert [one.id for one in reader.set_aside()] == [ID]
+    assert [one.id for one in reader.maintenance.operations.set_aside()] == [ID]
     assert parts_left(open_store(graph.uri)) == {"json"}

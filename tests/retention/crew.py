@@ -13,9 +13,10 @@ from datetime import timedelta
 from itertools import count
 from pathlib import Path
 
+from omnigraph.api.graph import Graph
+from omnigraph.api.handle import Handle
 from omnigraph.engine.optimize import optimize
 from omnigraph.errors import ClientError, ConcurrentCommit, HistoryReclaimed, StorageError
-from omnigraph.graph import Graph
 from omnigraph.history import intent as intents
 from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
 from omnigraph.history.commit import Commit
@@ -150,7 +151,7 @@ def _one(store: Store, chance: random.Random, notes: Diary, name: str) -> None:
             write(line, delete([name]))
             name = ""
         case 5:  # through the public door, which folds
-            made = Graph(store, line).insert("Person", {"id": name, "n": 1}).commit
+            made = Graph(Handle(store, line)).insert("Person", {"id": name, "n": 1}).commit
         case _:
             made = write(line, append({name: 1}), TABLES[: chance.randrange(1, 4)])
     if made is not None and name:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from omnigraph.history import refs
 from omnigraph.history.closing import close
 from tests.history.apart import apart
@@ -27,12 +27,12 @@ def source(tmp_path: Path) -> Path:
 
 
 def erase(graph: Graph) -> None:
-    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    graph.maintenance.cleanup(keep=1, grace=0, erase=True, confirm=True)
 
 
 def effects_of(root: Path) -> int:
     graph = omnigraph.open(root, durability="os")
-    with graph._store.effects.recorded() as seen:
+    with graph._handle.store.effects.recorded() as seen:
         erase(graph)
     return len(seen)
 
@@ -50,7 +50,7 @@ def delete_at(source: Path, root: Path, number: int) -> None:
     with before_effect(graph, number, lambda: delete_elsewhere(root)):
         erase(graph)
     fresh = omnigraph.open(root)
-    assert not fresh.check(quick=True).findings
+    assert not fresh.maintenance.check(quick=True).findings
     assert len(fresh.query("match { $p: P } return { $p.k }")) == 2
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import AlreadyExists, Conflict, HistoryReclaimed
-from omnigraph.graph import Graph
 from omnigraph.history import hold
 from omnigraph.history.retention.report import Cleanup
 from omnigraph.storage.effects import Fault
@@ -32,7 +32,7 @@ def write(graph: Graph, count: int, start: int = 0) -> None:
 
 
 def clean(graph: Graph, keep: int = 1) -> Cleanup:
-    return graph.cleanup(keep=keep, grace=0, confirm=True)
+    return graph.maintenance.cleanup(keep=keep, grace=0, confirm=True)
 
 
 def again(graph: Graph, branch: str = "main") -> Graph:
@@ -66,20 +66,20 @@ def test_what_a_branch_merged_can_be_merged_back_after_a_cleanup(graph: Graph) -
     found = fresh.refresh().query("match { $p: P } return { $p.k as k, $p.n as n }")
     assert {one["k"]: one["n"] for one in found} == {"p0": 50, "p1": 11, "p2": 2, "p9": 4}
     assert len(fresh.query("match { $q: Q } return { $q.k }")) == 18
-    assert not fresh.check().findings
+    assert not fresh.maintenance.check().findings
 
 
 def test_a_branch_that_cannot_be_read_stops_a_cleanup(graph: Graph) -> None:
     write(graph, 4)
     side = graph.branches.create("side")
     write(side, 2)
-    place = Path(graph.uri, "__branches", side._line.ulid, "_versions")
+    place = Path(graph.uri, "__branches", side._handle.branch_head.ulid, "_versions")
     for one in place.iterdir():
         one.write_bytes(b"damaged")
-    before = files(graph._store)
+    before = files(graph._handle.store)
     with pytest.raises(Conflict, match=r"'side' cannot be read .*nothing was removed"):
         clean(again(graph))
-    assert files(graph._store) == before
+    assert files(graph._handle.store) == before
 
 
 def test_a_head_that_lost_a_file_stops_a_cleanup(graph: Graph) -> None:
@@ -90,19 +90,19 @@ def test_a_head_that_lost_a_file_stops_a_cleanup(graph: Graph) -> None:
         Path(graph.uri).glob("nodes/*/data/*.lance"), key=lambda one: one.stat().st_ctime_ns
     )
     newest.unlink()
-    before = files(graph._store)
+    before = files(graph._handle.store)
     with pytest.raises(Conflict, match=r"branch 'main' cannot be read .*nothing was removed"):
         clean(again(graph))
-    assert files(graph._store) == before
+    assert files(graph._handle.store) == before
     assert len(again(graph).at("HEAD~1").query("match { $p: P } return { $p.k }")) == 1
 
 
 def test_a_report_names_what_holds_history_back(graph: Graph) -> None:
     write(graph, 2)
     graph.tag("v1")
-    with graph.hold():
-        assert graph.cleanup(keep=1).held_by == ("a reader on main", "tag 'v1'")
-    graph.untag("v1")
+    with graph.maintenance.hold():
+        assert graph.maintenance.cleanup(keep=1).held_by == ("a reader on main", "tag 'v1'")
+    graph.tags.delete("v1")
     assert clean(graph).held_by == ()
 
 
@@ -184,19 +184,19 @@ def test_a_history_of_merges_reads_the_same_after_upkeep(graph: Graph, rounds: i
         write(again(graph), 1, n)
     before = {name: list(again(graph, name).export()) for name in ("main", *names)}
     for name in before:
-        again(graph, name).optimize()
+        again(graph, name).maintenance.optimize()
     clean(again(graph), 3)
     assert {name: list(again(graph, name).export()) for name in before} == before
     for name in names:
         again(graph).merge(name, into="main")
-    assert not again(graph).check().findings
+    assert not again(graph).maintenance.check().findings
 
 
 def dropped(graph: Graph) -> str:
     """A table that nothing names any more, and its directory."""
     graph.load({"P": [{"k": "p"}], "Q": [{"k": "q"}]}, mode="append")
     place: str = graph.snapshot.tables["node:Q"].location
-    graph.apply_schema("node P { k: String @key  n: I32? }", allow_data_loss=True)
+    graph.schema.apply("node P { k: String @key  n: I32? }", allow_data_loss=True)
     return place
 
 
@@ -205,31 +205,31 @@ def test_dropped_tables_go_only_when_they_are_asked_for(
     shell: Program,  # noqa: F811 - the fixture
 ) -> None:
     place = dropped(graph)
-    held = {name for name in files(graph._store) if name.startswith(place)}
-    young = graph.cleanup(keep=1, purge_dropped=True, confirm=True)
+    held = {name for name in files(graph._handle.store) if name.startswith(place)}
+    young = graph.maintenance.cleanup(keep=1, purge_dropped=True, confirm=True)
     assert (young.unreferenced_paths, young.unreferenced_bytes) == ((), 0), "younger than the grace"
     done = clean(graph)
     assert done.unreferenced_paths == (place,)
     assert done.unreferenced_bytes > 0
-    assert held <= files(graph._store).keys()
+    assert held <= files(graph._handle.store).keys()
     told = shell("cleanup", graph.uri, "--keep", "1", "--grace", "0s")
     assert f"{place}: nothing references this table any more" in told.out
     assert "--purge-dropped to remove them" in told.err
     flags = ("--keep", "1", "--grace", "0s", "--purge-dropped")
     seen = json.loads(shell("cleanup", graph.uri, *flags, "--json").out)
     assert seen["unreferenced_paths"] == [place]
-    assert held <= files(graph._store).keys(), "a preview"
+    assert held <= files(graph._handle.store).keys(), "a preview"
     gone = json.loads(shell("cleanup", graph.uri, *flags, "--confirm", "--json").out)
     assert gone["bytes_removed"] >= done.unreferenced_bytes
-    assert not [name for name in files(graph._store) if name.startswith(place)]
+    assert not [name for name in files(graph._handle.store) if name.startswith(place)]
     assert clean(graph).unreferenced_paths == ()
     assert len(list(again(graph).export())) == 1
 
 
 def test_an_erasure_takes_dropped_tables_along(graph: Graph) -> None:
     place = dropped(graph)
-    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
-    assert not [name for name in files(graph._store) if name.startswith(place)]
+    graph.maintenance.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    assert not [name for name in files(graph._handle.store) if name.startswith(place)]
 
 
 @pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.full)])
@@ -244,15 +244,15 @@ def test_a_table_that_is_about_to_be_named_is_not_taken_for_dropped(
         ran: list[Cleanup] = []
 
         def meanwhile(one: Graph = graph, seen: list[Cleanup] = ran) -> None:
-            seen.append(one.cleanup(keep=1, grace=0, purge_dropped=True, confirm=True))
+            seen.append(one.maintenance.cleanup(keep=1, grace=0, purge_dropped=True, confirm=True))
 
         other = elsewhere(graph)  # which does not keep its branch for itself
         with before_effect(other, number, meanwhile):
-            other.retry(lambda g: g.apply_schema(more))
+            other.retry(lambda g: g.schema.apply(more))
         fresh = again(graph)
         fresh.insert("R", {"k": "r"})
         assert len(list(fresh.export())) == 2
-        assert not fresh.check().findings
+        assert not fresh.maintenance.check().findings
         if not ran:
             return
 
@@ -275,17 +275,19 @@ def test_a_branch_that_was_never_named_is_an_orphan(graph: Graph) -> None:
     write(graph, 2)
     # The intent, the verdict, the manifest; the name is taken by another at the fourth effect.
     fault = Fault(4, "before", AlreadyExists("taken"))
-    with graph._store.effects.failing(fault), pytest.raises(AlreadyExists):
+    with graph._handle.store.effects.failing(fault), pytest.raises(AlreadyExists):
         graph.branches.create("side")
-    (lost,) = {"/".join(one.split("/")[:2]) for one in files(graph._store) if "__branches" in one}
+    (lost,) = {
+        "/".join(one.split("/")[:2]) for one in files(graph._handle.store) if "__branches" in one
+    }
     done = clean(graph)
     assert done.to_json()["orphans"] == {"reclaimed": [["__manifest", lost]], "failures": []}
-    assert not [name for name in files(graph._store) if name.startswith(lost)]
+    assert not [name for name in files(graph._handle.store) if name.startswith(lost)]
 
 
 def test_what_the_grace_spares_is_told(graph: Graph, shell: Program) -> None:  # noqa: F811
     write(graph, 3)
-    wide = graph.cleanup(keep=1, grace=0)
+    wide = graph.maintenance.cleanup(keep=1, grace=0)
     for flags in ((), ("--confirm",)):
         told = shell("cleanup", graph.uri, "--keep", "1", *flags)
         assert told.code == 0
@@ -310,15 +312,15 @@ def test_the_preview_of_an_erasure_counts_what_it_removes(
     graph: Graph, extra: Spoil, more: bool
 ) -> None:
     graph.load({"P": [{"k": f"p{n}", "n": n} for n in range(400)]}, mode="append")
-    graph.ensure_indices()
+    graph.maintenance.ensure_indices()
     graph.delete("P", where="n < 300")
     extra(graph)
-    plain = graph.cleanup(keep=1, grace=0)
-    told = graph.cleanup(keep=1, grace=0, erase=True)
+    plain = graph.maintenance.cleanup(keep=1, grace=0)
+    told = graph.maintenance.cleanup(keep=1, grace=0, erase=True)
     assert (plain.deleted_rows, told.deleted_rows) == (None, 300)
     assert (told.bytes_removed > plain.bytes_removed) == more
     person = {one.type_key: one for one in told.datasets}.get("node:P")
-    done = graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    done = graph.maintenance.cleanup(keep=1, grace=0, erase=True, confirm=True)
     if more and person is not None:
         real = {one.type_key: one for one in done.datasets}["node:P"]
         # A rewrite leaves a version in between, which is a few files more.

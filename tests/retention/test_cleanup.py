@@ -291,13 +291,13 @@ def test_readers_of_what_went_are_told_so(tmp_path: Path) -> None:
             [{"type": "P", "data": {"name": f"p{k}", "n": n}} for k in range(9)], mode="merge"
         )
     elsewhere = omnigraph.open(tmp_path / "g")
-    readers = [graph.at("HEAD~2"), elsewhere.at("HEAD~2"), elsewhere.pin()]
+    readers = [graph.at("HEAD~2"), elsewhere.at("HEAD~2"), elsewhere.revisions.pin()]
     for one in readers:
         assert len(one.query(QUERY)) == 9
-    told = graph.cleanup(keep=1, grace=0)
+    told = graph.maintenance.cleanup(keep=1, grace=0)
     assert told.preview
     assert told.bytes_removed > 0
-    graph.cleanup(keep=1, grace=0, confirm=True)
+    graph.maintenance.cleanup(keep=1, grace=0, confirm=True)
     for one in readers[:2]:
         with pytest.raises(HistoryReclaimed, match="cleanup"):
             one.query(QUERY)
@@ -311,28 +311,28 @@ def test_readers_of_what_went_are_told_so(tmp_path: Path) -> None:
 def test_a_read_only_handle_may_look_but_not_remove(tmp_path: Path) -> None:
     omnigraph.init(tmp_path / "g", "node P { name: String @key }")
     graph = omnigraph.open(tmp_path / "g", read_only=True)
-    before = files(graph._store)
-    assert graph.cleanup(keep=1).preview
+    before = files(graph._handle.store)
+    assert graph.maintenance.cleanup(keep=1).preview
     with pytest.raises(ReadOnlyError):
-        graph.cleanup(keep=1, confirm=True)
-    assert files(graph._store) == before
+        graph.maintenance.cleanup(keep=1, confirm=True)
+    assert files(graph._handle.store) == before
 
 
 def test_what_is_held_stays(tmp_path: Path) -> None:
     graph = omnigraph.init(tmp_path / "g", "node P { name: String @key  n: I32? }")
     graph.load([{"type": "P", "data": {"name": "a", "n": 1}}], mode="merge")
     elsewhere = omnigraph.open(tmp_path / "g")
-    with elsewhere.hold() as held:
+    with elsewhere.maintenance.hold() as held:
         for n in range(2):
             graph.load([{"type": "P", "data": {"name": "a", "n": n}}], mode="merge")
-        report = graph.cleanup(keep=1, grace=0, confirm=True)
+        report = graph.maintenance.cleanup(keep=1, grace=0, confirm=True)
         assert report.old_versions_removed > 0
         again = omnigraph.open(tmp_path / "g").at(held.snapshot.commit_id)
         assert again.query(QUERY).to_dicts() == [{"p.n": 1}]
-    graph.cleanup(keep=1, grace=0, confirm=True)
+    graph.maintenance.cleanup(keep=1, grace=0, confirm=True)
     with pytest.raises(HistoryReclaimed):
         omnigraph.open(tmp_path / "g").at(held.snapshot.commit_id).query(QUERY)
-    assert graph._store.objects.list("__recovery") == []
+    assert graph._handle.store.objects.list("__recovery") == []
 
 
 def test_a_clock_that_is_ahead_of_the_store_makes_nothing_younger_than_now(tmp_path: Path) -> None:

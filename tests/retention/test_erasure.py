@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import InputError, StorageError
-from omnigraph.graph import Graph
 
 SCHEMA = """
 node Person { name: String @key  bio: String?  photo: Blob? }
@@ -37,7 +37,7 @@ def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
         ],
         mode="append",
     )
-    graph.ensure_indices()
+    graph.maintenance.ensure_indices()
     return graph
 
 
@@ -59,16 +59,16 @@ def test_a_deleted_person_is_gone_from_every_file(graph: Graph, tmp_path: Path) 
     graph.tag("v1")
     graph.branches.create("side")
     delete(graph)
-    kinds = {one.kind for one in graph.check_absent("Person", WHO).traces}
+    kinds = {one.kind for one in graph.maintenance.check_absent("Person", WHO).traces}
     assert kinds >= {"row", "index"}
-    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
-    assert not graph.check_absent("Person", WHO)  # a branch and a tag still have her
+    graph.maintenance.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    assert not graph.maintenance.check_absent("Person", WHO)  # a branch and a tag still have her
     assert names(graph.at("v1")) == sorted([WHO, "bob", "cy", "di"])
     # What the branches have in common must not hold her either: a later merge would need it.
     graph.merge("main", into="side")
-    graph.untag("v1")
-    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
-    found = graph.check_absent("Person", WHO)
+    graph.tags.delete("v1")
+    graph.maintenance.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    found = graph.maintenance.check_absent("Person", WHO)
     assert found, found.traces
     assert found.to_json()["absent"]
     for one in (
@@ -79,59 +79,59 @@ def test_a_deleted_person_is_gone_from_every_file(graph: Graph, tmp_path: Path) 
         assert names(one) == ["bob", "cy", "di"]
         assert known(one) == [{"p.name": "bob", "q.name": "cy"}]
         assert one.node("Person", "bob") is not None
-    assert graph.check_absent("City", WHO)
-    assert not graph.check_absent("Person", "bob")
+    assert graph.maintenance.check_absent("City", WHO)
+    assert not graph.maintenance.check_absent("Person", "bob")
 
 
 def test_values_of_a_dropped_property_are_erased(graph: Graph, tmp_path: Path) -> None:
     """Dropping it only hides them: the files were written with all columns together."""
-    graph.apply_schema(SCHEMA.replace("bio: String?  ", ""))
-    graph.cleanup(keep=1, grace=0, confirm=True)
+    graph.schema.apply(SCHEMA.replace("bio: String?  ", ""))
+    graph.maintenance.cleanup(keep=1, grace=0, confirm=True)
     held = [one for one in Path(tmp_path, "g").rglob("*") if one.is_file()]
     assert [one for one in held if b"about bob" in one.read_bytes()]
-    foretold = graph.cleanup(keep=1, grace=0, erase=True)
+    foretold = graph.maintenance.cleanup(keep=1, grace=0, erase=True)
     assert foretold.bytes_removed > 0
-    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    graph.maintenance.cleanup(keep=1, grace=0, erase=True, confirm=True)
     held = [one for one in Path(tmp_path, "g").rglob("*") if one.is_file()]
     assert not [one for one in held if b"about bob" in one.read_bytes()]
     assert names(omnigraph.open(tmp_path / "g")) == sorted([WHO, "bob", "cy", "di"])
     files = {one.name for one in held if one.suffix == ".lance"}
-    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    graph.maintenance.cleanup(keep=1, grace=0, erase=True, confirm=True)
     assert {one.name for one in Path(tmp_path, "g").rglob("data/*.lance")} & files
 
 
 def test_traces_elsewhere_are_named(graph: Graph, tmp_path: Path) -> None:
     delete(graph)
-    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    graph.maintenance.cleanup(keep=1, grace=0, erase=True, confirm=True)
     rejects = tmp_path / "rejects"
     rejects.mkdir()
     (rejects / "part-0.jsonl").write_text(f'{{"name": "{WHO}"}}\n')
     graph.load([{"type": "City", "data": {"name": "oslo"}}], mode="append", message=f"for {WHO}")
-    found = graph.check_absent("Person", WHO, also=[rejects])
+    found = graph.maintenance.check_absent("Person", WHO, also=[rejects])
     assert {one.kind for one in found.traces} == {"bytes", "log"}
     assert any("part-0.jsonl" in one.name for one in found.traces)
     with pytest.raises(InputError, match="no type 'Nobody'"):
-        graph.check_absent("Nobody", WHO)
+        graph.maintenance.check_absent("Nobody", WHO)
 
 
 def test_one_place_more_and_places_that_are_not_there(graph: Graph, tmp_path: Path) -> None:
     """A path that is taken letter by letter, or not at all, would be a false proof."""
     delete(graph)
-    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    graph.maintenance.cleanup(keep=1, grace=0, erase=True, confirm=True)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "all.txt").write_text(WHO)
-    assert graph.check_absent("Person", WHO)
+    assert graph.maintenance.check_absent("Person", WHO)
     for also in (str(tmp_path / "out"), tmp_path / "out", [tmp_path / "out" / "all.txt"]):
-        assert not graph.check_absent("Person", WHO, also=also)
+        assert not graph.maintenance.check_absent("Person", WHO, also=also)
     with pytest.raises(InputError, match="no file or folder"):
-        graph.check_absent("Person", WHO, also=[tmp_path / "nowhere"])
+        graph.maintenance.check_absent("Person", WHO, also=[tmp_path / "nowhere"])
 
 
 def test_a_message_that_names_somebody_is_a_trace_of_the_log(graph: Graph) -> None:
     graph.mutate(f'query d() {{ delete Person where name = "{WHO}" }}', message=f"{WHO} left")
-    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    graph.maintenance.cleanup(keep=1, grace=0, erase=True, confirm=True)
     assert graph.head.id == omnigraph.open(graph.uri).head.id
-    assert {one.kind for one in graph.check_absent("Person", WHO).traces} == {"log"}
+    assert {one.kind for one in graph.maintenance.check_absent("Person", WHO).traces} == {"log"}
 
 
 def test_a_lost_file_stops_an_erasure(graph: Graph) -> None:
@@ -139,7 +139,7 @@ def test_a_lost_file_stops_an_erasure(graph: Graph) -> None:
     for one in Path(graph.uri).glob("nodes/*/data/*.lance"):
         one.unlink()
     with pytest.raises(StorageError, match="are missing"):
-        graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+        graph.maintenance.cleanup(keep=1, grace=0, erase=True, confirm=True)
 
 
 def test_traces_in_packed_files_are_named(graph: Graph, tmp_path: Path) -> None:
@@ -154,15 +154,15 @@ def test_traces_in_packed_files_are_named(graph: Graph, tmp_path: Path) -> None:
     graph.load(data, mode="merge", on_error="report", rejects=rejects)
     (rejects / "rejects.ndjson").unlink()
     delete(graph)
-    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    graph.maintenance.cleanup(keep=1, grace=0, erase=True, confirm=True)
     packed = tmp_path / "export.zst"
     with pa.CompressedOutputStream(pa.OSFile(str(packed), "wb"), "zstd") as out:
         out.write("\n".join(lines).encode())
-    found = graph.check_absent("Person", WHO, also=[rejects, data, packed])
+    found = graph.maintenance.check_absent("Person", WHO, also=[rejects, data, packed])
     assert {Path(one.name).name for one in found.traces} >= {
         "rejects.parquet", "bad.ndjson.gz", "export.zst"
     }  # fmt: skip
-    assert graph.check_absent("Person", "x-not-there", also=[rejects, data, packed])
+    assert graph.maintenance.check_absent("Person", "x-not-there", also=[rejects, data, packed])
 
 
 def test_blobs_and_indexes_live_through_a_cleanup(graph: Graph, tmp_path: Path) -> None:
@@ -170,11 +170,11 @@ def test_blobs_and_indexes_live_through_a_cleanup(graph: Graph, tmp_path: Path) 
     graph.load([{"type": "Person", "data": {"name": "eve", "photo": PHOTO}}], mode="merge")
     for n in range(3):
         graph.load([{"type": "Person", "data": {"name": "bob", "bio": f"b{n}"}}], mode="merge")
-    graph.ensure_indices()
+    graph.maintenance.ensure_indices()
     before = list(graph.export())
-    graph.cleanup(keep=1, grace=0, confirm=True)
+    graph.maintenance.cleanup(keep=1, grace=0, confirm=True)
     fresh = omnigraph.open(tmp_path / "g")
     assert list(fresh.export()) == before
     assert fresh.node("Person", "eve") is not None
-    graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+    graph.maintenance.cleanup(keep=1, grace=0, erase=True, confirm=True)
     assert sorted(omnigraph.open(tmp_path / "g").export()) == sorted(before)

@@ -22,9 +22,9 @@ def test_cleanup_on_s3(s3: S3) -> None:
         graph.load([{"type": "P", "data": {"name": "a", "n": n}}], mode="merge")
     graph.tag("v1", "HEAD~1")
     graph.branches.create("side")
-    delete_branch(graph._store, "side")
+    delete_branch(graph._handle.store, "side")
     old = graph.log()[2].id
-    report = graph.cleanup(keep=1, grace=0, confirm=True)
+    report = graph.maintenance.cleanup(keep=1, grace=0, confirm=True)
     assert report.old_versions_removed > 0
     assert not report.failed
     fresh = omnigraph.open(s3.url)
@@ -35,15 +35,15 @@ def test_cleanup_on_s3(s3: S3) -> None:
     fresh.load([{"type": "P", "data": {"name": "b", "n": 9}}], mode="append")
     graph.load([{"type": "P", "data": {"name": "c", "n": 9}}], mode="append")
     time.sleep(1.1)  # the times of S3 are whole seconds: what is younger counts as in use
-    fresh.cleanup(keep=1, grace=0, confirm=True)
-    assert preview(fresh._store, Policy(keep=1, grace=timedelta())).datasets == ()
+    fresh.maintenance.cleanup(keep=1, grace=0, confirm=True)
+    assert preview(fresh._handle.store, Policy(keep=1, grace=timedelta())).datasets == ()
     assert len(omnigraph.open(s3.url).query(QUERY)) == 3
 
 
 def test_levels_hold_what_a_listing_holds(s3: S3) -> None:
     graph = omnigraph.init(s3.url, "node P { name: String @key  n: I32? }")
     graph.load([{"type": "P", "data": {"name": "a", "n": 1}}], mode="merge")
-    objects = graph._store.objects
+    objects = graph._handle.store.objects
     found, places = [], ["nodes", "edges", "__manifest"]
     while places:
         levels = [objects.level(one) for one in places]

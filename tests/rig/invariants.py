@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from omnigraph import graph as graphs
+from omnigraph.api import opening as graphs
 from omnigraph.history import audit, intent, recover, refs
 from omnigraph.history.branches import list_branches
 from omnigraph.history.commit import Commit, TableEntry

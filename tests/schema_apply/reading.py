@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from tests.schema_apply.model import Rows
 
 CASES = Path(__file__).parent.parent / "cases" / "schema_apply" / "steps.txt"

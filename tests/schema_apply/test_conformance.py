@@ -35,18 +35,18 @@ def test_every_plan_is_applied_or_refused(case: Case) -> None:
     with new_graph(case.sections["before"]) as graph:
         head, hard = graph.head.id, case.allows_data_loss
         try:
-            plan = graph.plan_schema(after, allow_data_loss=hard)
+            plan = graph.schema.plan(after, allow_data_loss=hard)
         except LanguageError as error:
             with pytest.raises(type(error)):
-                graph.apply_schema(after)
+                graph.schema.apply(after)
             assert graph.refresh().head.id == head
             return
         if not plan.supported:
             with pytest.raises(SchemaUnsupported):
-                graph.apply_schema(after, allow_data_loss=hard)
+                graph.schema.apply(after, allow_data_loss=hard)
             assert graph.refresh().head.id == head
             return
-        done = graph.apply_schema(after, allow_data_loss=hard)
+        done = graph.schema.apply(after, allow_data_loss=hard)
         assert done.applied == bool(plan.steps)
         assert shape_hash(graph.schema.ir.catalog) == shape_hash(compile_schema(after))
         types: list[Node | Edge] = [*graph.schema.ir.catalog.nodes, *graph.schema.ir.catalog.edges]
@@ -62,7 +62,7 @@ def test_41_a_renamed_member_of_a_key_makes_the_same_id() -> None:
     with new_graph("node R { a: String  b: I32  @key(b, a) }") as graph:
         graph.insert("R", {"a": 'x"y', "b": 5})
         (before,) = rows_of(graph)["node:R"]
-        graph.apply_schema('node R { z: String @rename_from("a")  b: I32  @key(b, z) }')
+        graph.schema.apply('node R { z: String @rename_from("a")  b: I32  @key(b, z) }')
         graph.upsert("R", {"z": 'x"y', "b": 5})
         assert list(rows_of(graph)["node:R"]) == [before] == ['["x\\"y","5"]']
 
@@ -71,9 +71,9 @@ def test_58_a_schema_is_applied_beside_open_branches() -> None:
     """Changed: it was a conflict."""
     with new_graph("node A { k: String @key }") as graph:
         dev = graph.branches.create("dev")
-        assert graph.apply_schema("node A { k: String @key  n: I32? }").applied
+        assert graph.schema.apply("node A { k: String @key  n: I32? }").applied
         assert dev.refresh().schema.source == "node A { k: String @key }"
-        again = graph.apply_schema("node A { k: String @key  n: I32? }")
+        again = graph.schema.apply("node A { k: String @key  n: I32? }")
         assert (again.applied, again.steps, again.plan.supported) == (False, (), True)
 
 
@@ -82,7 +82,7 @@ def test_59_soft_drops_stay_readable_and_hard_ones_do_not() -> None:
     for hard in (False, True):
         with new_graph("node A { k: String @key  n: I32? }", data) as graph:
             version = graph.snapshot.manifest_version
-            graph.apply_schema("node A { k: String @key }", allow_data_loss=hard)
+            graph.schema.apply("node A { k: String @key }", allow_data_loss=hard)
             past = graph.at(version)
             if hard:
                 with pytest.raises(HistoryReclaimed):
@@ -107,37 +107,41 @@ def _fresh(graph: omnigraph.Graph) -> object:
     from omnigraph.history import schemas
 
     schemas._known.clear()
-    return graph.schema
+    return graph.schema.source
 
 
 def test_schemas_agree_when_the_same_was_applied_to_both() -> None:
     one, two = "node A { k: String @key  n: I32? }", "node A { k: String @key  m: I32? }"
     with new_graph("node A { k: String @key }") as graph:
         dev = graph.branches.create("dev")
-        assert schemas_agree(graph.schema, dev.schema)
-        dev.apply_schema(one)
-        assert not schemas_agree(graph.schema, dev.schema)
-        graph.apply_schema(one)
-        assert schemas_agree(graph.schema, dev.schema)
-        graph.apply_schema(one.replace("n: I32?", ""))
-        dev.apply_schema(one.replace("n: I32?", ""))
-        dev.apply_schema(two)
-        dev.apply_schema(one.replace("n: I32?", ""))
-        assert schemas_agree(graph.schema, dev.schema)  # what came and went does not matter
-        graph.apply_schema(two)
-        dev.apply_schema(two)
-        assert not schemas_agree(graph.schema, dev.schema)  # the same names, other numbers
+        assert schemas_agree(graph.schema.contract, dev.schema.contract)
+        dev.schema.apply(one)
+        assert not schemas_agree(graph.schema.contract, dev.schema.contract)
+        graph.schema.apply(one)
+        assert schemas_agree(graph.schema.contract, dev.schema.contract)
+        graph.schema.apply(one.replace("n: I32?", ""))
+        dev.schema.apply(one.replace("n: I32?", ""))
+        dev.schema.apply(two)
+        dev.schema.apply(one.replace("n: I32?", ""))
+        assert schemas_agree(
+            graph.schema.contract, dev.schema.contract
+        )  # what came and went does not matter
+        graph.schema.apply(two)
+        dev.schema.apply(two)
+        assert not schemas_agree(
+            graph.schema.contract, dev.schema.contract
+        )  # the same names, other numbers
 
 
 def test_branches_whose_schemas_differ_are_not_merged() -> None:
     with new_graph("node A { k: String @key }") as graph:
         dev = graph.branches.create("dev")
-        dev.apply_schema("node A { k: String @key  n: I32? }")
+        dev.schema.apply("node A { k: String @key  n: I32? }")
         dev.insert("A", {"k": "a", "n": 1})
         with pytest.raises(SchemaMismatch, match="differ") as caught:
             graph.merge("dev")
         assert "apply the same changes" in str(caught.value)
-        graph.apply_schema("node A { k: String @key  n: I32? }")
+        graph.schema.apply("node A { k: String @key  n: I32? }")
         graph.merge("dev")
         assert rows_of(graph)["node:A"]["a"]["n"] == 1
     assert schemas_differ("dev", "main").details == {"source": "dev", "target": "main"}

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import (
     ClientError,
     HistoryReclaimed,
@@ -18,7 +19,6 @@ from omnigraph.errors import (
     TypeCheckError,
     UsageError,
 )
-from omnigraph.graph import Graph
 from omnigraph.testing import graph as new_graph
 from tests.schema_apply.reading import rows_of
 
@@ -31,10 +31,10 @@ NEW = "match { $x: B  $x e $y } return { $x.k, $x.m, $y.k as other }"
 
 def test_an_open_handle_sees_the_new_schema() -> None:
     with new_graph(BEFORE, DATA) as graph:
-        other, pinned = omnigraph.open(graph.uri), graph.pin()
+        other, pinned = omnigraph.open(graph.uri), graph.revisions.pin()
         ask = other.prepare(OLD)
         assert len(other.query(OLD)) == len(ask()) == 1
-        graph.apply_schema(AFTER)
+        graph.schema.apply(AFTER)
         assert other.query(NEW).to_dicts() == [{"x.k": "a", "x.m": 1, "other": "b"}]
         for again in (lambda: other.query(OLD), ask):
             with pytest.raises(TypeCheckError, match="A"):
@@ -53,7 +53,7 @@ def test_a_prepared_query_follows_where_names_stay() -> None:
     with new_graph(BEFORE, DATA) as graph:
         ask = graph.prepare("query q($n: I64) { match { $x: A  $x.n = $n } return { $x.k } }")
         assert len(ask(n=1)) == 1
-        graph.apply_schema(BEFORE.replace("n: I32?", "n: I64?  extra: String?"))
+        graph.schema.apply(BEFORE.replace("n: I32?", "n: I64?  extra: String?"))
         graph.insert("A", {"k": "big", "n": 1 << 40})
         assert [row["x.k"] for row in ask(n=1 << 40).to_dicts()] == ["big"]
 
@@ -76,17 +76,17 @@ def _overtaken(graph: Graph, other: Graph, change: str) -> None:
         else:
             text = 'update A set { n: 5 } where k = "a"'
             tx.mutate(text if change == "update" else 'delete A where k = "a"')
-        graph.apply_schema(AFTER)
+        graph.schema.apply(AFTER)
 
 
 def test_a_plan_belongs_to_one_schema() -> None:
     with new_graph(BEFORE, DATA) as graph:
-        plan = graph.plan_schema(AFTER)
+        plan = graph.schema.plan(AFTER)
         assert (bool(plan), plan.supported) == (True, True)
-        graph.apply_schema(BEFORE + "\nnode C { k: String @key }")
+        graph.schema.apply(BEFORE + "\nnode C { k: String @key }")
         with pytest.raises(ReadSetConflict, match="changed since the plan was made"):
-            graph.apply_schema(plan)
-        done = graph.apply_schema(graph.plan_schema(AFTER))
+            graph.schema.apply(plan)
+        done = graph.schema.apply(graph.schema.plan(AFTER))
         assert done.applied
         assert done.steps
         assert done.to_json()["graph_manifest_version"] == done.commit.manifest_version  # type: ignore[union-attr]
@@ -95,32 +95,32 @@ def test_a_plan_belongs_to_one_schema() -> None:
 def test_terms_of_an_application() -> None:
     with new_graph(BEFORE, DATA) as graph:
         with pytest.raises(UsageError, match="not int"):
-            graph.apply_schema(5)  # type: ignore[arg-type]
+            graph.schema.apply(5)  # type: ignore[arg-type]
         head = graph.head.id
         graph.insert("A", {"k": "z"})
         with pytest.raises(PreconditionFailed):
-            graph.apply_schema(AFTER, if_commit=head)
+            graph.schema.apply(AFTER, if_commit=head)
         with pytest.raises(ReadOnlyError):
-            graph.at(head).apply_schema(AFTER)
+            graph.at(head).schema.apply(AFTER)
         reader = omnigraph.open(graph.uri, read_only=True)
         with pytest.raises(ReadOnlyError):
-            reader.apply_schema(AFTER)
-        dry = reader.apply_schema(AFTER, dry_run=True)
-        assert (dry.applied, len(dry.steps)) == (False, len(graph.plan_schema(AFTER).steps))
+            reader.schema.apply(AFTER)
+        dry = reader.schema.apply(AFTER, dry_run=True)
+        assert (dry.applied, len(dry.steps)) == (False, len(graph.schema.plan(AFTER).steps))
         with pytest.raises(SchemaUnsupported, match="OG-MF-106"):
-            reader.apply_schema(BEFORE.replace("n: I32?", "n: String?"), dry_run=True)
-        assert graph.apply_schema(AFTER, if_commit=graph.refresh().head.id)
-        assert not graph.apply_schema("// a comment\n" + AFTER)
+            reader.schema.apply(BEFORE.replace("n: I32?", "n: String?"), dry_run=True)
+        assert graph.schema.apply(AFTER, if_commit=graph.refresh().head.id)
+        assert not graph.schema.apply("// a comment\n" + AFTER)
 
 
 def test_branches_have_schemas_of_their_own() -> None:
     with new_graph(BEFORE, DATA) as graph:
         dev = graph.branches.create("dev")
-        graph.apply_schema(AFTER, branch="dev")
+        graph.schema.apply(AFTER, branch="dev")
         assert (graph.schema.source, dev.refresh().schema.source) == (BEFORE, AFTER)
         graph.insert("A", {"k": "main"})
         dev.insert("B", {"k": "dev"})
-        graph.apply_schema(AFTER)
+        graph.schema.apply(AFTER)
         assert graph.schema.ir == dev.schema.ir
         assert sorted(rows_of(graph)["node:B"]) == ["a", "b", "main"]
         assert sorted(rows_of(dev)["node:B"]) == ["a", "b", "dev"]
@@ -133,7 +133,7 @@ def test_branches_that_cannot_be_merged_any_more_are_told_a_way() -> None:
         dev = graph.branches.create("dev")
         for there, texts in ((graph, (one, end)), (dev, (other, end))):
             for text in texts:
-                there.apply_schema(text)
+                there.schema.apply(text)
         with pytest.raises(SchemaMismatch, match="declare the same types") as told:
             graph.merge("dev")
         assert "a new branch from 'main'" in (told.value.hint or "")
@@ -141,7 +141,7 @@ def test_branches_that_cannot_be_merged_any_more_are_told_a_way() -> None:
         dev = graph.branches.create("dev")
         for there, k in ((graph, "main"), (dev, "dev")):
             there.insert("A", {"k": k})
-            there.apply_schema(BEFORE.replace("  n: I32?", ""), allow_data_loss=True)
+            there.schema.apply(BEFORE.replace("  n: I32?", ""), allow_data_loss=True)
         with pytest.raises(HistoryReclaimed, match="with its history") as gone:
             graph.merge("dev")
         assert "load --mode merge" in (gone.value.hint or "")
@@ -155,7 +155,7 @@ def test_a_table_that_lost_a_file_is_told_as_such() -> None:
         for one in Path(graph.uri).glob("nodes/*/data/*.lance"):
             one.unlink()
         with pytest.raises(StorageError, match=r"cannot be read|missing") as told:
-            graph.apply_schema(BEFORE.replace("n: I32?", "n: I64?"))
+            graph.schema.apply(BEFORE.replace("n: I32?", "n: I64?"))
         assert "omnigraph check" in (told.value.hint or "")
         assert graph.schema.source == BEFORE
 
@@ -173,10 +173,10 @@ def test_warm_caches_do_not_answer_for_the_new_schema() -> None:
             "match { $x: A  $x.n > 0 } return { count($x) as many }",
         ]
         first = [_answers(graph, queries) for _ in range(30)][-1]
-        graph.apply_schema("node A { k: String @key }\nedge E: A -> A { w: I32? }")
+        graph.schema.apply("node A { k: String @key }\nedge E: A -> A { w: I32? }")
         with pytest.raises(OmnigraphError):
             graph.query(queries[1])
-        graph.apply_schema(BEFORE)
+        graph.schema.apply(BEFORE)
         assert _answers(graph, queries) == [
             first[0],
             [{"x.k": "a", "x.n": None}, {"x.k": "b", "x.n": None}],

@@ -2,8 +2,8 @@
 
 import pytest
 
+from omnigraph.api.graph import Graph
 from omnigraph.errors import HistoryReclaimed
-from omnigraph.graph import Graph
 from omnigraph.storage.fields import columns_of
 from omnigraph.testing import graph as new_graph
 from tests.schema_apply.reading import rows_of
@@ -27,8 +27,8 @@ def values(graph: Graph, name: str) -> list[object]:
 def test_a_property_that_comes_back_is_new() -> None:
     with new_graph(WITH_N, ROWS) as graph:
         old, old_number = graph.schema.ir.property_id("node", "A", "n"), numbers(graph)["n"]
-        graph.apply_schema(PLAIN)
-        graph.apply_schema(WITH_N)
+        graph.schema.apply(PLAIN)
+        graph.schema.apply(WITH_N)
         assert values(graph, "n") == [None, None, None]
         assert graph.schema.ir.property_id("node", "A", "n") > old
         assert numbers(graph)["n"] > old_number
@@ -40,10 +40,10 @@ def test_field_ids_are_never_used_again(dropped: bool) -> None:
     with new_graph(WITH_N, ROWS) as graph:
         used = set(numbers(graph).values())
         for _ in range(3):
-            graph.apply_schema(PLAIN)
+            graph.schema.apply(PLAIN)
             if dropped:
                 graph.load({"A": [{"k": "z"}]}, mode="overwrite")
-            graph.apply_schema(WITH_N)
+            graph.schema.apply(WITH_N)
             number = numbers(graph)["n"]
             assert number not in used
             used.add(number)
@@ -52,12 +52,12 @@ def test_field_ids_are_never_used_again(dropped: bool) -> None:
 
 def test_a_name_that_moved_on_can_be_used_again() -> None:
     with new_graph(WITH_N, ROWS) as graph:
-        graph.ensure_indices()
-        graph.apply_schema('node A { k: String @key  m: I32? @index @rename_from("n") }')
-        graph.apply_schema("node A { k: String @key  m: I32? @index  n: I32? @index }")
+        graph.maintenance.ensure_indices()
+        graph.schema.apply('node A { k: String @key  m: I32? @index @rename_from("n") }')
+        graph.schema.apply("node A { k: String @key  m: I32? @index  n: I32? @index }")
         assert (values(graph, "m"), values(graph, "n")) == ([1, 2, None], [None, None, None])
         graph.update("A", where="m = 1", set={"n": 5})
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         for name, value, key in (("m", 1, "a"), ("n", 5, "a"), ("m", 2, "b")):
             found = graph.query(
                 f"match {{ $a: A {{ {name}: $v }} }} return {{ $a.k }}", params={"v": value}
@@ -72,10 +72,10 @@ def test_a_type_that_comes_back_is_new() -> None:
     with new_graph(both, {"A": [{"k": "a"}], "B": [{"k": "b"}]}) as graph:
         graph.connect_nodes("E", [("a", "b")])
         first, where = graph.head.id, graph.snapshot.tables["node:B"].location
-        graph.apply_schema("node A { k: String @key }")
+        graph.schema.apply("node A { k: String @key }")
         assert set(graph.snapshot.tables) == {"node:A"}
         assert rows_of(graph.at(first)).keys() == {"node:A", "node:B", "edge:E"}
-        graph.apply_schema(both)
+        graph.schema.apply(both)
         assert graph.snapshot.tables["node:B"].location != where
         assert rows_of(graph) == {"node:A": {"a": {"id": "a", "k": "a"}}}
         graph.insert("B", {"k": "new"})
@@ -86,7 +86,7 @@ def test_a_type_that_comes_back_is_new() -> None:
 def test_a_renamed_type_stays_where_it_is() -> None:
     with new_graph(PLAIN, {"A": [{"k": "a"}]}) as graph:
         before = graph.snapshot.tables["node:A"]
-        graph.apply_schema('node B @rename_from("A") { k: String @key }')
+        graph.schema.apply('node B @rename_from("A") { k: String @key }')
         after = graph.snapshot.tables["node:B"]
         assert (after.location, after.content_id) == (before.location, before.content_id)
         assert graph.head.tables == {"node:A": None, "node:B": after}
@@ -97,7 +97,7 @@ def test_a_hard_drop_takes_its_history_along() -> None:
     with new_graph(two, {**ROWS, "B": [{"k": "b"}]}) as graph:
         first = graph.head.id
         side = graph.branches.create("side")
-        graph.apply_schema("node A { k: String @key }", allow_data_loss=True)
+        graph.schema.apply("node A { k: String @key }", allow_data_loss=True)
         assert rows_of(graph).keys() == {"node:A"}
         for name in ("A", "B"):
             with pytest.raises(HistoryReclaimed, match="dropped with its history"):
@@ -114,7 +114,7 @@ def test_no_file_of_a_table_holds_what_was_dropped_for_good() -> None:
     with new_graph(
         "node A { k: String @key  s: String? }", {"A": [{"k": "a", "s": "secret"}]}
     ) as g:
-        g.apply_schema(PLAIN, allow_data_loss=True)
+        g.schema.apply(PLAIN, allow_data_loss=True)
         fields = {
             f for one in g.table("A").get_fragments() for d in one.metadata.files for f in d.fields
         }
@@ -124,7 +124,7 @@ def test_no_file_of_a_table_holds_what_was_dropped_for_good() -> None:
 def test_a_soft_drop_keeps_its_history() -> None:
     with new_graph(WITH_N, ROWS) as graph:
         first = graph.head.id
-        graph.apply_schema(PLAIN)
+        graph.schema.apply(PLAIN)
         graph.insert("A", {"k": "d"})
         assert values(graph.at(first), "n") == [1, 2, None]
         assert graph.at(first).schema.source == WITH_N
@@ -148,7 +148,7 @@ def test_a_hard_drop_takes_the_other_columns_along() -> None:
         graph.insert("A", data, {"k": "b", "n": 1}, {"k": "c", "o": b""})
         before = rows_of(graph)["node:A"]
         after = f"node A {{ k: String @key  {kept}  p: Blob?  d: I32 @default(4)  w: Vector(3)? }}"
-        graph.apply_schema(after, allow_data_loss=True)
+        graph.schema.apply(after, allow_data_loss=True)
         del before["b"]["n"]
         assert rows_of(graph)["node:A"] == {k: {**row, "d": 4} for k, row in before.items()}
         graph.insert("A", {"k": "d", "p": b"new", "w": [1, 2, 3]})

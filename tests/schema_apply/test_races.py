@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
+from omnigraph.api.handle import Handle
 from omnigraph.errors import (
     ClientError,
     Conflict,
@@ -17,7 +19,6 @@ from omnigraph.errors import (
     SchemaViolation,
     VersionConflict,
 )
-from omnigraph.graph import Graph
 from omnigraph.testing import graph as new_graph
 from tests.history.apart import apart, once
 from tests.schema_apply.reading import rows_of
@@ -33,13 +34,13 @@ RENAMED = BEFORE.replace("node A {", 'node C @rename_from("A") {').replace("A ->
 def elsewhere(graph: Graph) -> Graph:
     """A handle as another process has it: it shares nothing and waits for nobody."""
     line = apart(graph.uri)
-    return Graph(line.store, line)
+    return Graph(Handle(line.store, line))
 
 
 @contextmanager
 def before_effect(graph: Graph, number: int, meanwhile: Callable[[], object]) -> Iterator[None]:
     """Something else happens before the n-th effect of what this handle does."""
-    effects, happen = graph._store.effects, once(meanwhile)
+    effects, happen = graph._handle.store.effects, once(meanwhile)
     real, count = effects.run, [0]
 
     def run(kind: Any, target: str, action: Callable[[], Any]) -> Any:
@@ -57,8 +58,8 @@ def before_effect(graph: Graph, number: int, meanwhile: Callable[[], object]) ->
 
 def effects_of(source: str) -> int:
     """How many effects an application has."""
-    with new_graph(BEFORE, DATA) as graph, graph._store.effects.recorded() as seen:
-        graph.apply_schema(source)
+    with new_graph(BEFORE, DATA) as graph, graph._handle.store.effects.recorded() as seen:
+        graph.schema.apply(source)
         return len(seen)
 
 
@@ -76,7 +77,7 @@ def test_an_application_without_files_passes_writers(source: str) -> None:
         with new_graph(BEFORE, DATA) as graph:
             other = partial(elsewhere(graph).insert, "A", {"k": "new", "n": 5})
             with before_effect(graph, number, other):
-                graph.apply_schema(source)
+                graph.schema.apply(source)
             assert graph.schema.source == source
             key = "node:C" if source is RENAMED else "node:A"
             assert {k: row["n"] for k, row in rows_of(graph)[key].items()} == {
@@ -95,29 +96,29 @@ def test_an_application_with_files_gives_way_to_writers(every: int) -> None:
             other, late = elsewhere(graph), number > published
             insert = partial(outcome, partial(other.insert, "A", {"k": "new", "n": 5}))
             with before_effect(graph, number, insert):
-                error = outcome(partial(graph.apply_schema, FILLED))
+                error = outcome(partial(graph.schema.apply, FILLED))
             assert isinstance(error, type(None) if late else VersionConflict | ReadSetConflict)
             assert graph.refresh().schema.source == (FILLED if late else BEFORE)
             # Whoever comes late knows the old schema only, is told once, and sees the new one then.
             assert sorted(rows_of(graph)["node:A"]) == ["a", "b"] + ["new"] * (not late)
             other.upsert("A", {"k": "new", "n": 5})
-            graph.retry(lambda g: g.apply_schema(FILLED))
+            graph.retry(lambda g: g.schema.apply(FILLED))
             assert {row["lang"] for row in rows_of(graph)["node:A"].values()} == {"it"}
 
 
 def test_maintenance_is_not_undone() -> None:
     for number in range(1, effects_of(QUICK) + 1):
         with new_graph(BEFORE, DATA) as graph:
-            with before_effect(graph, number, elsewhere(graph).ensure_indices):
-                graph.apply_schema(QUICK)
+            with before_effect(graph, number, elsewhere(graph).maintenance.ensure_indices):
+                graph.schema.apply(QUICK)
             assert graph.table("A").describe_indices()
 
 
 def test_one_of_two_applications_is_told() -> None:
     for number in range(1, effects_of(QUICK) + 1):
         with new_graph(BEFORE, DATA) as graph:
-            with before_effect(graph, number, partial(elsewhere(graph).apply_schema, RANGED)):
-                error = outcome(partial(graph.apply_schema, QUICK))
+            with before_effect(graph, number, partial(elsewhere(graph).schema.apply, RANGED)):
+                error = outcome(partial(graph.schema.apply, QUICK))
             assert isinstance(error, ReadSetConflict)
             assert error.member == "schema"
             assert graph.refresh().schema.source == RANGED
@@ -129,7 +130,7 @@ def test_data_that_came_between_is_judged_too() -> None:
         with new_graph(BEFORE, DATA) as graph:
             other = partial(elsewhere(graph).insert, "A", {"k": "bad", "n": 99})
             with before_effect(graph, number, other):
-                error = outcome(partial(graph.apply_schema, RANGED))
+                error = outcome(partial(graph.schema.apply, RANGED))
             assert isinstance(error, SchemaViolation)
             assert [one["id"] for one in error.violations] == ["bad"]
             assert graph.refresh().schema.source == BEFORE
@@ -155,7 +156,7 @@ def test_a_writer_that_is_overtaken_obeys_the_new_schema(
     name: str, source: str, number: int
 ) -> None:
     with new_graph(BEFORE, DATA) as graph:
-        with before_effect(graph, number, partial(elsewhere(graph).apply_schema, source)):
+        with before_effect(graph, number, partial(elsewhere(graph).schema.apply, source)):
             error = outcome(partial(WRITES[name], graph))
         assert error is None or isinstance(error, ClientError)
         assert graph.refresh().schema.source == source
@@ -168,7 +169,7 @@ def test_a_writer_that_is_overtaken_obeys_the_new_schema(
 
 
 def _apply(graph: Graph, source: str) -> object:
-    return graph.apply_schema(source)
+    return graph.schema.apply(source)
 
 
 @pytest.mark.parametrize("rounds", [2, pytest.param(25, marks=pytest.mark.full)])

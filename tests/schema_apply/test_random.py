@@ -5,8 +5,8 @@ import random
 
 import pytest
 
+from omnigraph.api.graph import Graph
 from omnigraph.errors import SchemaViolation
-from omnigraph.graph import Graph
 from omnigraph.testing import graph as new_graph
 from tests.schema_apply.model import Rows
 from tests.schema_apply.reading import rows_of
@@ -45,15 +45,15 @@ def _reshape(graph: Graph, world: World, chance: random.Random) -> None:
     before = graph.refresh().head.id
     if world.reshape():
         hard = chance.random() < 0.15
-        graph.apply_schema(world.wished, allow_data_loss=hard)
+        graph.schema.apply(world.wished, allow_data_loss=hard)
         return
     with pytest.raises(SchemaViolation):
-        graph.apply_schema(world.wished)
+        graph.schema.apply(world.wished)
     assert graph.refresh().head.id == before
 
 
 def _tend(graph: Graph, world: World, chance: random.Random) -> None:
-    graph.ensure_indices()
+    graph.maintenance.ensure_indices()
 
 
 @pytest.mark.parametrize(("seed", "length"), LIVES)
@@ -72,5 +72,5 @@ def test_a_life_with_many_schemas(seed: int, length: int) -> None:
             act(graph, world, chance)
             for one, known in lines:
                 assert rows_of(one.refresh()) == _plain(known.rows)
-            if not graph.refresh().schema.erased:
+            if not graph.refresh().schema.contract.erased:
                 assert rows_of(graph.at(past)) == _plain(then)

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from omnigraph.api.graph import Graph
 from omnigraph.errors import PropertyValueError
-from omnigraph.graph import Graph
 from omnigraph.testing import graph as new_graph
 from tests.schema_apply.reading import rows_of
 
@@ -26,7 +26,7 @@ def test_nulls_of_deleted_rows_do_not_matter(kind: str) -> None:
     """They stay in their files, in columns that must have a value now."""
     with new_graph(BEFORE, records(40)) as graph:
         graph.delete("A", where="n is null")
-        graph.apply_schema(BEFORE.replace("n: I32?", f'n: {kind}  d: String @default("x")'))
+        graph.schema.apply(BEFORE.replace("n: I32?", f'n: {kind}  d: String @default("x")'))
         rows = rows_of(graph)["node:A"]
         assert len(rows) == 32
         assert {row["d"] for row in rows.values()} == {"x"}
@@ -42,7 +42,7 @@ def test_row_ids_are_kept() -> None:
     """Neighbours of a row are named by them, and by nothing else."""
     with new_graph(BEFORE, records(20)) as graph:
         before = graph.table("A").to_table(columns=["id"], with_row_id=True).to_pydict()
-        graph.apply_schema(
+        graph.schema.apply(
             BEFORE.replace("n: I32?", 'm: I64? @rename_from("n")  d: I32 @default(1)')
         )
         assert graph.table("A").to_table(columns=["id"], with_row_id=True).to_pydict() == before
@@ -60,17 +60,17 @@ def _by_index(graph: Graph, column: str, value: object) -> list[str]:
 
 def test_indexes_of_columns_that_stay_answer_as_a_scan() -> None:
     with new_graph(BEFORE, records(60)) as graph:
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         found = _by_index(graph, "n", 3)
         after = 'node A { k: I64 @key  m: I32? @index @rename_from("n")  t: String? }'
-        graph.apply_schema(after)
+        graph.schema.apply(after)
         assert _by_index(graph, "m", 3) == found
         graph.load({"A": [{"k": 1000, "m": 3}]}, mode="append")
         graph.update("A", where="k = 3", set={"m": 4})
         graph.delete("A", where="k = 10")
         now = _by_index(graph, "m", 3)
         assert set(now) == {*found, "1000"} - {"3", "10"}
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         assert _by_index(graph, "m", 3) == now
 
 
@@ -87,11 +87,11 @@ def _bytes(graph: Graph, part: str = "") -> int:
 def test_a_nullable_property_writes_no_data(count: int) -> None:
     with new_graph(BEFORE, records(count)) as graph:
         whole, data = _bytes(graph), _bytes(graph, "/data")
-        graph.apply_schema(BEFORE.replace("s: String?", "s: String?  x: String?  v: Vector(64)?"))
+        graph.schema.apply(BEFORE.replace("s: String?", "s: String?  x: String?  v: Vector(64)?"))
         assert _bytes(graph, "/nodes") > 0
         assert _bytes(graph) - whole < 64_000
         tables = _bytes(graph, "nodes/")
-        graph.apply_schema(BEFORE)
+        graph.schema.apply(BEFORE)
         assert _bytes(graph) - whole < 128_000
         assert _bytes(graph, "nodes/") - tables < 32_000
         # The state of the branch lies in files of its own, which are called data, too.

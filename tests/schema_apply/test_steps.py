@@ -5,8 +5,8 @@ from typing import Literal
 
 import pytest
 
+from omnigraph.api.graph import Graph
 from omnigraph.errors import SchemaUnsupported, SchemaViolation
-from omnigraph.graph import Graph
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.ir import ir_hash
 from omnigraph.lang.schema.migrate import steps as kinds
@@ -28,7 +28,7 @@ def filled(case: Case, place: Place) -> Callable[[Graph], None]:
         if place == "many":
             for line in case.lines("data"):
                 graph.load(line.encode(), mode="append")
-            graph.ensure_indices()
+            graph.maintenance.ensure_indices()
         elif place != "empty":
             graph.load(case["data"].encode(), mode="append")
 
@@ -44,12 +44,12 @@ def test_data_follows_the_schema(case: Case, place: Place) -> None:
         filled(case, place)(main)
         graph = main.branches.create("dev") if place == "branch" else main
         before, head, tables = rows_of(graph), graph.head.id, dict(graph.snapshot.tables)
-        plan = graph.plan_schema(case["after"])
+        plan = graph.schema.plan(case["after"])
         expected = carried(before, plan.to_json()["steps"])
         if case["refused-plan"] or (case["refused"] and place != "empty"):
             _is_refused(graph, case, before, head)
             return
-        done = graph.apply_schema(case["after"], message="why", actor="me")
+        done = graph.schema.apply(case["after"], message="why", actor="me")
         assert rows_of(graph) == expected
         _is_one_commit(graph, done.commit_id, head)
         assert rows_of(graph.at(head)) == before
@@ -62,11 +62,11 @@ def test_data_follows_the_schema(case: Case, place: Place) -> None:
 def _is_refused(graph: Graph, case: Case, before: Rows, head: str) -> None:
     if case["refused-plan"]:
         with pytest.raises(SchemaUnsupported, match=case["refused-plan"].strip()):
-            graph.apply_schema(case["after"])
+            graph.schema.apply(case["after"])
     else:
         for dry_run in (True, False):
             with pytest.raises(SchemaViolation) as caught:
-                graph.apply_schema(case["after"], dry_run=dry_run)
+                graph.schema.apply(case["after"], dry_run=dry_run)
             for line in case.lines("refused"):
                 assert line in str(caught.value)
             assert len(caught.value.violations) == len(case.lines("refused"))
@@ -75,7 +75,7 @@ def _is_refused(graph: Graph, case: Case, before: Rows, head: str) -> None:
 
 
 def _is_one_commit(graph: Graph, commit_id: str | None, head: str) -> None:
-    commit = graph.commit("HEAD")
+    commit = graph.revisions.commit("HEAD")
     assert (commit.id, commit.parents, commit.operation) == (commit_id, (head,), "schema_apply")
     assert (commit.actor, commit.message) == ("me", "why")
 
@@ -85,10 +85,10 @@ def _goes_on(graph: Graph, case: Case, expected: Rows) -> None:
     schema = graph.schema
     assert shape_hash(schema.ir.catalog) == shape_hash(compile_schema(case["after"]))
     assert schema.source == case["after"]
-    assert not graph.apply_schema(case["after"])
+    assert not graph.schema.apply(case["after"])
     if case["then"] and expected:
         graph.load(case["then"].encode(), mode="append")
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         found = rows_of(graph)
         for key, rows in expected.items():
             assert {name: found[key][name] for name in rows} == rows

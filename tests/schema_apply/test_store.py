@@ -14,10 +14,10 @@ def test_a_schema_is_applied_on_an_object_store(s3: S3) -> None:
     graph.insert("A", {"k": "a", "n": 1, "o": b"hi"}, {"k": "b"})
     first = graph.head.id
     wide = 'm: I64? @rename_from("n")  o: Blob?  d: I32 @default(7)  v: Vector(2)?'
-    graph.apply_schema(f"node A {{ k: String @key  {wide} }}")
+    graph.schema.apply(f"node A {{ k: String @key  {wide} }}")
     rows = rows_of(graph)["node:A"]
     assert {k: (row.get("m"), row["d"]) for k, row in rows.items()} == {"a": (1, 7), "b": (None, 7)}
-    graph.apply_schema("node A { k: String @key  o: Blob?  d: I32 }", allow_data_loss=True)
+    graph.schema.apply("node A { k: String @key  o: Blob?  d: I32 }", allow_data_loss=True)
     assert rows_of(graph)["node:A"]["a"]["o"] == rows["a"]["o"]
     with pytest.raises(HistoryReclaimed):
         rows_of(graph.at(first))

@@ -3,7 +3,7 @@
 import asyncio
 
 from omnigraph import Graph
-from omnigraph.aio import AsyncGraph
+from omnigraph.api.async_graph import AsyncGraph
 
 
 def test_merges_and_the_past_have_coroutines(graph: Graph) -> None:
@@ -12,10 +12,10 @@ def test_merges_and_the_past_have_coroutines(graph: Graph) -> None:
         side = graph.branches.create("side")
         side.insert("Person", {"name": "cy"})
         merged = await there.merge("side")
-        taken = await there.revert("HEAD")
-        picked = await there.cherry_pick("side")
+        taken = await there.revisions.revert("HEAD")
+        picked = await there.revisions.cherry_pick("side")
         changes = await there.diff("HEAD~2", "HEAD")
-        versions = await there.history("Person", "cy")
+        versions = await there.revisions.history("Person", "cy")
         ops = [one.op for one in versions]
         return [merged.outcome, taken.outcome, picked.outcome, len(changes), ops]
 

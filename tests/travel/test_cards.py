@@ -33,7 +33,7 @@ def test_conflicts_show_all_three_states(graph: Graph) -> None:
     for card in (
         caught.value._repr_html_(),
         preview._repr_html_(),
-        graph.merge_session("side")._repr_html_(),
+        graph.branches.merge_session("side")._repr_html_(),
     ):
         assert "<b>" not in card
         cells = '<td>Ulm</td><td class="o">Kiel</td><td class="t">&lt;b&gt;Bonn&lt;/b&gt;</td>'

@@ -84,9 +84,9 @@ def test_steps_back_count_from_what_a_handle_shows(graph: Graph) -> None:
     past = graph.at("HEAD~1")
     assert past.at("HEAD").head == past.head
     assert past.at("HEAD~1").head == graph.at("HEAD~2").head
-    assert graph.commit("HEAD~1") == past.head
-    assert graph.commit("v1") == graph.at("v1").head
-    assert graph.commit(past.head.id) == past.head
+    assert graph.revisions.commit("HEAD~1") == past.head
+    assert graph.revisions.commit("v1") == graph.at("v1").head
+    assert graph.revisions.commit(past.head.id) == past.head
 
 
 def test_a_tag_stays_when_its_branch_goes(graph: Graph) -> None:
@@ -95,14 +95,14 @@ def test_a_tag_stays_when_its_branch_goes(graph: Graph) -> None:
     made = review.tag("kept", message="for later")
     graph.branches.delete("review")
     assert (made.commit_id, made.branch, made.actor) == (review.head.id, "review", "ann")
-    assert [(one.name, one.message) for one in graph.tags()] == [
+    assert [(one.name, one.message) for one in graph.tags.values()] == [
         ("kept", "for later"),
         ("v1", None),
     ]
     assert ages(graph.at("kept")) == FIRST | {"cy": 5}
     # The commit is found by its id, too, and a handle on it goes to other processes.
     assert ages(graph.at(made.commit_id)) == FIRST | {"cy": 5}
-    assert graph.commit(made.commit_id).message == "only here"
+    assert graph.revisions.commit(made.commit_id).message == "only here"
     assert ages(pickle.loads(pickle.dumps(graph.at("kept")))) == FIRST | {"cy": 5}
     assert len(graph.diff("kept", "v1")) == 2
 
@@ -135,12 +135,12 @@ def test_tags_are_taken_once_and_taken_away(graph: Graph) -> None:
     assert ages(graph.at("v2")) == OLDER
     graph.at("HEAD~3").tag("v3")
     assert ages(graph.at("v3")) == FIRST
-    graph.untag("v1")
+    graph.tags.delete("v1")
     with pytest.raises(InputError):
         graph.at("v1")
     with pytest.raises(NotFound):
-        graph.untag("v1")
-    assert [one.name for one in graph.tags()] == ["v2", "v3"]
+        graph.tags.delete("v1")
+    assert [one.name for one in graph.tags.values()] == ["v2", "v3"]
     graph.tag("v1")
     assert ages(graph.at("v1")) == NOW
 
@@ -150,26 +150,26 @@ def test_the_past_is_only_read(graph: Graph) -> None:
     for write in (
         lambda: past.insert("Person", {"name": "x"}),
         lambda: past.merge("review"),
-        lambda: past.revert("HEAD"),
-        lambda: past.cherry_pick("review"),
-        lambda: past.untag("v1"),
+        lambda: past.revisions.revert("HEAD"),
+        lambda: past.revisions.cherry_pick("review"),
+        lambda: past.tags.delete("v1"),
         lambda: past.branches.rename("review", "x"),
     ):
         with pytest.raises(ReadOnlyError):
             write()
-    with graph.pin() as pinned:
+    with graph.revisions.pin() as pinned:
         graph.insert("Person", {"name": "new", "age": 1})
         assert ages(pinned) == NOW
 
 
 def test_a_handle_that_only_reads_makes_no_tag(graph: Graph) -> None:
     reader = omnigraph.open(graph.uri, read_only=True)
-    for there in (reader, reader.at("HEAD~1"), reader.pin()):
+    for there in (reader, reader.at("HEAD~1"), reader.revisions.pin()):
         with pytest.raises(ReadOnlyError):
             there.tag("new")
         with pytest.raises(ReadOnlyError):
-            there.untag("v1")
-    assert [one.name for one in graph.tags()] == ["v1"]
+            there.tags.delete("v1")
+    assert [one.name for one in graph.tags.values()] == ["v1"]
 
 
 def test_what_only_a_tag_keeps_can_be_branched_and_tagged(graph: Graph) -> None:
@@ -189,7 +189,7 @@ def test_what_only_a_tag_keeps_can_be_branched_and_tagged(graph: Graph) -> None:
         graph.branches.delete(f"again{at}")
     graph.branches.delete("seen")
     assert graph.tag("older", kept).commit_id == kept
-    graph.untag("old")
+    graph.tags.delete("old")
     assert graph.at("older").nodes("Person").count() == 3
     assert graph.merge("earlier").outcome == "already_up_to_date"
 

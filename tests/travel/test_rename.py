@@ -77,7 +77,7 @@ def test_what_cannot_be_renamed(graph: Graph) -> None:
         with pytest.raises(error):
             graph.branches.rename(old, new)
     with pytest.raises(ReadOnlyError):
-        graph.pin().branches.rename("a", "x")
+        graph.revisions.pin().branches.rename("a", "x")
     assert list(graph.branches) == ["a", "b/c", "main"]
     assert not list(Path(graph.uri, "__recovery").glob("*.json"))
 
@@ -112,7 +112,7 @@ def test_a_cut_off_renaming_is_finished_by_who_comes_next(graph: Graph) -> None:
         assert intents.listing(store).pending
         opened = omnigraph.open(graph.uri, durability="os")
     assert list(opened.branches) == ["b", "main"]
-    assert [one.kind for one in opened.recoveries()] == ["finished"]
+    assert [one.kind for one in opened.maintenance.operations.recoveries()] == ["finished"]
 
 
 def test_a_branch_deleted_under_a_cut_off_renaming_stays_deleted(graph: Graph) -> None:

@@ -71,7 +71,7 @@ def test_recovery_of_a_cut_off_rename_proves_the_name_too(graph: Graph) -> None:
     with overdue():
         opened = omnigraph.open(graph.uri, durability="os")
     check_unchanged(opened)
-    (outcome,) = opened.recoveries()
+    (outcome,) = opened.maintenance.operations.recoveries()
     assert (outcome.kind, outcome.operation) == ("discarded", "branch_rename")
     assert "does not show it" in (outcome.error or "")
 

@@ -23,19 +23,19 @@ def lines(graph: Graph) -> list[bytes]:
 
 
 def test_a_commit_is_taken_back_and_what_came_since_stays(graph: Graph) -> None:
-    done = graph.revert("HEAD~2")  # bob is older
+    done = graph.revisions.revert("HEAD~2")  # bob is older
     assert done.outcome == "merged"
     assert done.commit is not None
     assert (done.commit.operation, done.commit.message) == ("revert", 'Revert "older"')
     assert done.commit.parents == (graph.log()[1].id,)
-    assert done.commit.details == {"commit": graph.commit("HEAD~3").id}
+    assert done.commit.details == {"commit": graph.revisions.commit("HEAD~3").id}
     assert done.stats["updates"] == 1
     assert {one["name"]: one["age"] for one in graph.nodes("Person").result()} == {
         "ada": 9,
         "bob": 2,
     }
-    assert graph.revert("HEAD~3").outcome == "already_up_to_date"
-    again = graph.revert("HEAD", message="on second thoughts", actor="bob")
+    assert graph.revisions.revert("HEAD~3").outcome == "already_up_to_date"
+    again = graph.revisions.revert("HEAD", message="on second thoughts", actor="bob")
     assert again.commit is not None
     assert (again.commit.message, again.commit.actor) == ("on second thoughts", "bob")
     assert not graph.diff("HEAD~2")
@@ -45,15 +45,15 @@ def test_what_was_changed_again_is_a_conflict(graph: Graph) -> None:
     graph.update("Person", where="name = 'bob'", set={"age": 30}, message="again")
     head = graph.head.id
     with pytest.raises(MergeConflict) as caught:
-        graph.revert("HEAD~3")
+        graph.revisions.revert("HEAD~3")
     (one,) = caught.value.conflicts
     assert (one.kind, one.entity_id, one.changed) == ("divergent_update", "bob", ("age",))
     assert [image and image["age"] for image in (one.base, one.ours, one.theirs)] == [3, 30, 2]
     assert "before the commit" in (caught.value.hint or "")
-    preview = graph.revert("HEAD~3", dry_run=True)
+    preview = graph.revisions.revert("HEAD~3", dry_run=True)
     assert (preview.outcome, preview.conflicts) == ("conflict", (one,))
     assert graph.refresh().head.id == head
-    graph.revert("HEAD~3", strategy="theirs")
+    graph.revisions.revert("HEAD~3", strategy="theirs")
     assert graph["Person", "bob"].properties["age"] == 2
 
 
@@ -62,9 +62,9 @@ def test_taking_back_an_insert_that_is_used_is_a_conflict(empty: Graph) -> None:
     empty.insert("Person", {"name": "bob"}, message="bob")
     empty.connect_nodes("Knows", [("ada", "bob")])
     with pytest.raises(MergeConflict) as caught:
-        empty.revert("HEAD~1")
+        empty.revisions.revert("HEAD~1")
     assert [one.kind for one in caught.value.conflicts] == ["orphan_edge"]
-    empty.revert("HEAD~1", strategy="theirs")  # the edge goes with its node
+    empty.revisions.revert("HEAD~1", strategy="theirs")  # the edge goes with its node
     assert empty.nodes("Person").ids() == ["ada"]
     assert empty.edges("Knows").result().to_dicts() == []
 
@@ -74,40 +74,40 @@ def test_taking_back_a_deletion_brings_edges_along(empty: Graph) -> None:
     empty.connect_nodes("Knows", [("ada", "bob", {"since": 1})])
     before = lines(empty)
     empty.delete("Person", where="name = 'ada'")
-    empty.revert("HEAD")
+    empty.revisions.revert("HEAD")
     assert lines(empty) == before
     assert not empty.diff("HEAD~2")
 
 
 def test_a_merge_is_taken_back_relative_to_a_parent(graph: Graph) -> None:
-    merged = graph.commit("HEAD~1")
-    graph.revert("HEAD")
-    graph.revert(merged.id)
+    merged = graph.revisions.commit("HEAD~1")
+    graph.revisions.revert("HEAD")
+    graph.revisions.revert(merged.id)
     assert not graph.diff(merged.parents[0])
-    graph.revert("HEAD")
-    graph.revert(merged.id, mainline=2)
+    graph.revisions.revert("HEAD")
+    graph.revisions.revert(merged.id, mainline=2)
     assert not graph.diff(merged.parents[1])
     for mainline in (0, 3):
         with pytest.raises(InputError):
-            graph.revert(merged.id, mainline=mainline)
+            graph.revisions.revert(merged.id, mainline=mainline)
 
 
 def test_what_cannot_be_taken_back(graph: Graph) -> None:
     first = graph.log()[-1]
     with pytest.raises(InputError, match="created the graph"):
-        graph.revert(first.id)
+        graph.revisions.revert(first.id)
     head = graph.head.id
     with pytest.raises(PreconditionFailed):
-        graph.revert("HEAD", if_commit=first.id)
+        graph.revisions.revert("HEAD", if_commit=first.id)
     for wrong in ({"granularity": "word"}, {"strategy": "mine"}, {"strategy": {"Ghost": "ours"}}):
         with pytest.raises(InputError):
-            graph.revert("HEAD", **wrong)
-    graph.apply_schema(SCHEMA.replace("score: F64?", "score: F64?  note: String?"))
+            graph.revisions.revert("HEAD", **wrong)
+    graph.schema.apply(SCHEMA.replace("score: F64?", "score: F64?  note: String?"))
     with pytest.raises(InputError, match="changed the schema"):
-        graph.revert("HEAD")
+        graph.revisions.revert("HEAD")
     for dry_run in (False, True):
         with pytest.raises(omnigraph.errors.SchemaMismatch) as caught:
-            graph.revert(head, dry_run=dry_run)
+            graph.revisions.revert(head, dry_run=dry_run)
         assert caught.value.message == (
             f"commit {head} cannot be reverted on 'main': the schema has changed since"
         )
@@ -116,14 +116,14 @@ def test_what_cannot_be_taken_back(graph: Graph) -> None:
 
 def test_head_is_that_of_the_branch_on_which_a_commit_is_taken_back(graph: Graph) -> None:
     review = graph.checkout("review")
-    done = graph.revert("HEAD", branch="review")
+    done = graph.revisions.revert("HEAD", branch="review")
     assert done.commit is not None
     assert done.commit.message == 'Revert "moved"'
     assert review.refresh()["Person", "ada"].properties["city"] is None
-    assert graph.revert("HEAD", branch="review").commit is not None  # and back it comes
+    assert graph.revisions.revert("HEAD", branch="review").commit is not None  # and back it comes
     assert review.refresh()["Person", "ada"].properties["city"] == "Ulm"
     # To pick is to take from here what another branch shall have.
-    picked = graph.cherry_pick("HEAD", into="review", granularity="property")
+    picked = graph.revisions.cherry_pick("HEAD", into="review", granularity="property")
     assert review.refresh()["Person", "ada"].properties["age"] == 9
     assert picked.commit is not None
     assert len(picked.commit.changes()) == 1
@@ -132,17 +132,20 @@ def test_head_is_that_of_the_branch_on_which_a_commit_is_taken_back(graph: Graph
 def test_a_commit_is_made_again_elsewhere(graph: Graph) -> None:
     old = graph.branches.create("old", commit=graph.at("v1").head.id)
     with pytest.raises(MergeConflict, match="ada"):  # who has another city there
-        old.cherry_pick(graph.head.id)
-    done = old.cherry_pick(graph.head.id, granularity="property")
+        old.revisions.cherry_pick(graph.head.id)
+    done = old.revisions.cherry_pick(graph.head.id, granularity="property")
     assert done.commit is not None
     assert (done.commit.operation, done.commit.message) == ("cherry_pick", "much older")
     assert done.commit.branch == "old"
     assert old["Person", "ada"].properties["age"] == 9
     assert old["Person", "ada"].properties["city"] is None
-    again = old.cherry_pick(graph.head.id, granularity="property")
+    again = old.revisions.cherry_pick(graph.head.id, granularity="property")
     assert again.outcome == "already_up_to_date"
     # From another handle, by name; a branch names its newest commit.
-    assert graph.cherry_pick("review", into="old", granularity="property").outcome == "merged"
+    assert (
+        graph.revisions.cherry_pick("review", into="old", granularity="property").outcome
+        == "merged"
+    )
     assert old["Person", "ada"].properties["city"] == "Ulm"
 
 
@@ -162,7 +165,7 @@ def test_it_lands_although_others_write_all_the_time(empty: Graph) -> None:
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        empty.revert(wanted)
+        empty.revisions.revert(wanted)
     finally:
         ended.set()
         writer.join()
@@ -176,7 +179,7 @@ def test_what_somebody_wrote_meanwhile_is_never_lost(
     empty.update("Person", where="age = 1", set={"age": 2})
     other = omnigraph.open(empty.uri, durability="os")
     # As another process knows the branch.
-    monkeypatch.setattr(empty, "_line", Line(empty._store, "main", "main"))
+    monkeypatch.setattr(empty._handle, "branch_head", Line(empty._handle.store, "main", "main"))
     ages = iter((50, 60))
 
     def overtaken(*given: Any) -> Any:
@@ -187,7 +190,7 @@ def test_what_somebody_wrote_meanwhile_is_never_lost(
 
     monkeypatch.setattr(replay, "stage_tables", overtaken)
     with pytest.raises(MergeConflict, match="bob"):
-        empty.revert("HEAD")
+        empty.revisions.revert("HEAD")
     assert {one["name"]: one["age"] for one in other.nodes("Person").result()} == {
         "ada": 2,
         "bob": 50,
@@ -196,7 +199,7 @@ def test_what_somebody_wrote_meanwhile_is_never_lost(
     other.delete("Person", where="name = 'bob'")
     monkeypatch.setattr(replay, "stage_tables", overtaken)
     with pytest.raises(MergeConflict, match="bob"):
-        empty.revert("HEAD")
+        empty.revisions.revert("HEAD")
     assert sorted(other.nodes("Person").ids()) == ["ada", "bob"]
 
 
@@ -228,10 +231,10 @@ def test_take_back_and_pick_again_are_exact(steps: list[tuple[str, str, int]]) -
             return
         before = lines(graph.at("HEAD~1"))
         old = graph.branches.create("old", commit=commit.parent)
-        old.cherry_pick(commit.id)
+        old.revisions.cherry_pick(commit.id)
         assert lines(old) == states
         assert not graph.diff(old, commit.id)
-        graph.revert(commit.id)
+        graph.revisions.revert(commit.id)
         assert lines(graph) == before
         assert not graph.diff(commit.parent)
 
@@ -245,8 +248,8 @@ def test_all_of_a_history_can_be_taken_back(steps: list[tuple[str, str, int]]) -
             step(graph, *one)
         made = graph.log()[:-1]
         for commit in made:
-            graph.revert(commit.id)
+            graph.revisions.revert(commit.id)
         assert lines(graph) == []
         for commit in reversed(made):
-            graph.cherry_pick(commit.id)
+            graph.revisions.cherry_pick(commit.id)
         assert not graph.diff(made[0].id) if made else True

@@ -16,7 +16,7 @@ def told(found: list[EntityVersion]) -> list[tuple[str | None, str, tuple[str, .
 
 
 def test_versions_are_told_with_the_commits_that_made_them(graph: Graph) -> None:
-    found = graph.history("Person", "ada")
+    found = graph.revisions.history("Person", "ada")
     assert told(found) == [
         ("much older", "update", ("age",)),
         ("moved", "update", ("city",)),
@@ -29,17 +29,17 @@ def test_versions_are_told_with_the_commits_that_made_them(graph: Graph) -> None
     assert newest.before["age"] == 1
     assert moved.commit.actor == "cy"
     assert first.before is None
-    assert told(graph.history("Person", "ada", limit=1)) == told(found[:1])
-    assert told(graph.at("HEAD~1").history("Person", "ada")) == told(found[1:])
-    assert told(graph.history("Person", "bob")) == [
+    assert told(graph.revisions.history("Person", "ada", limit=1)) == told(found[:1])
+    assert told(graph.at("HEAD~1").revisions.history("Person", "ada")) == told(found[1:])
+    assert told(graph.revisions.history("Person", "bob")) == [
         ("older", "update", ("age",)),
         ("two people", "insert", ()),
     ]
-    assert graph.history("Person", "nobody") == []
+    assert graph.revisions.history("Person", "nobody") == []
 
 
 def test_blame_names_who_gave_each_value(graph: Graph) -> None:
-    found = graph.blame("Person", "ada")
+    found = graph.revisions.blame("Person", "ada")
     assert {name: one.actor for name, one in found.items()} == {
         "age": "dan",
         "city": "cy",
@@ -50,7 +50,7 @@ def test_blame_names_who_gave_each_value(graph: Graph) -> None:
     assert (found["city"].value, found["age"].value) == ("Ulm", 9)
     for name, key in (("Person", "nobody"), ("Ghost", "ada"), ("Knows", "none")):
         with pytest.raises(EntityNotFound):
-            graph.blame(name, key)
+            graph.revisions.blame(name, key)
 
 
 def test_what_went_and_came_again_was_born_twice(empty: Graph) -> None:
@@ -58,23 +58,23 @@ def test_what_went_and_came_again_was_born_twice(empty: Graph) -> None:
     empty.delete("Person", where="name = 'ada'", message="two")
     empty.insert("Person", {"name": "bob"}, message="not about her")
     empty.insert("Person", {"name": "ada", "age": 1}, message="three")
-    assert told(empty.history("Person", "ada")) == [
+    assert told(empty.revisions.history("Person", "ada")) == [
         ("three", "insert", ()),
         ("two", "delete", ()),
         ("one", "insert", ()),
     ]
-    assert {one.commit.message for one in empty.blame("Person", "ada").values() if one.commit} == {
-        "three"
-    }
+    assert {
+        one.commit.message for one in empty.revisions.blame("Person", "ada").values() if one.commit
+    } == {"three"}
 
 
 def test_a_value_that_came_back_belongs_to_who_brought_it_back(empty: Graph) -> None:
     empty.insert("Person", {"name": "ada", "age": 1})
     empty.update("Person", where="name = 'ada'", set={"age": 2})
     empty.update("Person", where="name = 'ada'", set={"age": 1}, actor="bob")
-    assert empty.blame("Person", "ada")["age"].actor == "bob"
+    assert empty.revisions.blame("Person", "ada")["age"].actor == "bob"
     empty.update("Person", where="name = 'ada'", set={"age": 1}, actor="cy")  # changes nothing
-    assert empty.blame("Person", "ada")["age"].actor == "bob"
+    assert empty.revisions.blame("Person", "ada")["age"].actor == "bob"
 
 
 def test_a_merge_of_properties_is_a_version_of_its_own(graph: Graph) -> None:
@@ -82,12 +82,12 @@ def test_a_merge_of_properties_is_a_version_of_its_own(graph: Graph) -> None:
     side.update("Person", where="name = 'ada'", set={"score": 0.5}, actor="eve", message="scored")
     graph.update("Person", where="name = 'ada'", set={"city": "Bonn"}, actor="fay", message="left")
     graph.merge("side", granularity="property", message="both")
-    assert told(graph.history("Person", "ada", limit=3)) == [
+    assert told(graph.revisions.history("Person", "ada", limit=3)) == [
         ("both", "update", ("score",)),
         ("left", "update", ("city",)),
         ("scored", "update", ("score",)),
     ]
-    found = graph.blame("Person", "ada")
+    found = graph.revisions.blame("Person", "ada")
     assert (found["score"].actor, found["city"].actor) == ("eve", "fay")
 
 
@@ -100,11 +100,11 @@ def test_a_merge_that_decided_against_a_branch_is_a_version(graph: Graph, gone: 
     else:
         graph.update("Person", where="name = 'ada'", set={"score": 0.7}, message="gone")
     graph.merge("side", strategy="theirs", message="theirs")
-    newest, *others = told(graph.history("Person", "ada", limit=3))
+    newest, *others = told(graph.revisions.history("Person", "ada", limit=3))
     assert newest == (("theirs", "insert", ()) if gone else ("theirs", "update", ("score",)))
     assert [one[0] for one in others] == ["gone", "scored"]
-    assert graph.history("Person", "bob")[0].commit.message == "older"
-    blamed = graph.blame("Person", "ada")["score"].commit
+    assert graph.revisions.history("Person", "bob")[0].commit.message == "older"
+    blamed = graph.revisions.blame("Person", "ada")["score"].commit
     assert blamed is not None
     assert blamed.message == "scored"
 
@@ -114,12 +114,12 @@ def test_edges_have_a_past_too(empty: Graph) -> None:
     made = empty.connect_nodes("Knows", [("ada", "bob", {"since": 1})], message="met")
     edge = made.ids["Knows"][0]
     empty.upsert("Knows", {"id": edge, "from": "ada", "to": "bob", "since": 2}, actor="bob")
-    found = empty.history("Knows", edge)
+    found = empty.revisions.history("Knows", edge)
     assert [(one.op, one.values, one.endpoints) for one in found] == [
         ("update", {"since": 2}, {"src": "ada", "dst": "bob"}),
         ("insert", {"since": 1}, {"src": "ada", "dst": "bob"}),
     ]
-    blamed = empty.blame("Knows", edge)
+    blamed = empty.revisions.blame("Knows", edge)
     assert {name: one.actor for name, one in blamed.items()} == {
         "since": "bob",
         "src": "ann",
@@ -132,13 +132,13 @@ def test_a_type_keeps_its_past_under_another_name(tmp_path: Path) -> None:
     after = 'node Human @rename_from("Person") { name: String @key  age: I64?  size: I64? }'
     graph = omnigraph.init(tmp_path / "g", before, durability="os")
     graph.insert("Person", {"name": "ada", "age": 1}, message="one")
-    graph.apply_schema(after, message="renamed")
+    graph.schema.apply(after, message="renamed")
     graph.update("Human", where="name = 'ada'", set={"size": 3}, message="grown")
-    assert told(graph.history("Human", "ada")) == [
+    assert told(graph.revisions.history("Human", "ada")) == [
         ("grown", "update", ("size",)),
         ("one", "insert", ()),
     ]
-    found = graph.blame("Human", "ada")
+    found = graph.revisions.blame("Human", "ada")
     assert {n: one.commit and one.commit.message for n, one in found.items()} == {
         "age": "one",
         "name": "one",
@@ -150,18 +150,20 @@ def test_a_history_says_where_a_cleanup_took_the_past(empty: Graph) -> None:
     empty.insert("Person", {"name": "ada", "age": 1}, {"name": "bob"}, message="one")
     for age in (2, 3, 4):
         empty.update("Person", where="name = 'ada'", set={"age": age}, message=f"at {age}")
-    whole = empty.history("Person", "ada")
+    whole = empty.revisions.history("Person", "ada")
     assert (whole.complete, whole.gap, len(whole)) == (True, None, 4)
-    empty.cleanup(keep=2, older_than=0, grace=0, confirm=True)
-    found = empty.history("Person", "ada")
+    empty.maintenance.cleanup(keep=2, older_than=0, grace=0, confirm=True)
+    found = empty.revisions.history("Person", "ada")
     assert told(found) == [("at 4", "update", ("age",))]
     assert found.gap is not None
     assert (found.complete, found.gap.message) == (False, "at 3")
     assert repr(found) == (
         f"<EntityHistory: 1 version; a cleanup took what was before commit {found.gap.id}>"
     )
-    still = empty.history("Person", "bob")  # who has not changed since: nothing, but not silently
+    still = empty.revisions.history(
+        "Person", "bob"
+    )  # who has not changed since: nothing, but not silently
     assert (list(still), still.complete) == ([], False)
-    assert empty.history("Person", "ada", limit=1).complete
-    blamed = empty.blame("Person", "ada")
+    assert empty.revisions.history("Person", "ada", limit=1).complete
+    blamed = empty.revisions.blame("Person", "ada")
     assert (blamed["age"].commit is None, blamed["name"].commit) == (False, None)

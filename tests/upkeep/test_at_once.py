@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
-from omnigraph.graph import Graph
 from omnigraph.storage import fold
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.hands import at_once
@@ -36,7 +36,7 @@ def graph(monkeypatch: pytest.MonkeyPatch) -> Iterator[Graph]:
 @contextmanager
 def met(graph: Graph, kind: str, count: int) -> Iterator[list[int]]:
     """So many effects of a kind wait for one another; how many there were at most."""
-    effects, lock = graph._store.effects, threading.Condition()
+    effects, lock = graph._handle.store.effects, threading.Condition()
     real, inside, most = effects.run, [0], [0]
 
     def run(given: Any, target: str, action: Any) -> Any:
@@ -77,13 +77,13 @@ def test_so_many_tables_at_once_and_their_rows_in_order(
 ) -> None:
     monkeypatch.setenv(SETTING, given)
     with met(graph, "stage", expected) as most:
-        done = graph.optimize()
+        done = graph.maintenance.optimize()
     assert most == [expected]
     keys = [one.type_key for one in done.datasets]
     assert keys == sorted(keys) == [f"node:{name}" for name in NAMES]
     assert all(one.committed for one in done.datasets)
     assert len(done.commits) == 1
-    assert not graph.check().findings
+    assert not graph.maintenance.check().findings
 
 
 @pytest.mark.parametrize("kind", ["stage", "index"])
@@ -94,15 +94,15 @@ def test_a_disk_that_is_full_changes_nothing(
     full = OSError(errno.ENOSPC, "No space left on device")
     at = 2 if kind == "stage" else len(NAMES) * 2 + 2
     with (
-        graph._store.effects.failing(Fault(at, "before", full)),
+        graph._handle.store.effects.failing(Fault(at, "before", full)),
         pytest.raises(StorageError) as told,
     ):
-        graph.optimize()
+        graph.maintenance.optimize()
     assert told.value.effect == "none"
     again = elsewhere(graph)
     assert (again.head.id, list(again.export())) == (head, before)
-    assert graph._store.objects.list("__recovery") == []
-    assert graph.optimize()
+    assert graph._handle.store.objects.list("__recovery") == []
+    assert graph.maintenance.optimize()
     assert list(graph.export()) == before
 
 
@@ -112,7 +112,7 @@ def test_two_at_once_leave_one_result(graph: Graph) -> None:
 
     def run(one: Graph) -> None:
         start.wait()
-        made.append(one.optimize())
+        made.append(one.maintenance.optimize())
 
     threads = [threading.Thread(target=run, args=(one,)) for one in (graph, other)]
     for one in threads:
@@ -124,7 +124,7 @@ def test_two_at_once_leave_one_result(graph: Graph) -> None:
     fresh = elsewhere(graph)
     assert list(fresh.export()) == before
     assert {len(fresh.table(name).get_fragments()) for name in NAMES} == {1}
-    assert fresh._store.objects.list("__recovery") == []
+    assert fresh._handle.store.objects.list("__recovery") == []
 
 
 def events(caplog: pytest.LogCaptureFixture, name: str) -> list[dict[str, Any]]:
@@ -136,10 +136,10 @@ def test_every_table_is_told_of_and_the_whole(
     graph: Graph, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, "omnigraph"):
-        graph.optimize(types=["A", "B"])
-        graph.ensure_indices()
-        graph.repair()
-        graph.cleanup(keep=1, grace=0, confirm=True)
+        graph.maintenance.optimize(types=["A", "B"])
+        graph.maintenance.ensure_indices()
+        graph.maintenance.repair()
+        graph.maintenance.cleanup(keep=1, grace=0, confirm=True)
     (whole,) = events(caplog, "optimize")
     first, second = events(caplog, "table_optimized")
     assert first["id"] == second["id"] == whole["id"]

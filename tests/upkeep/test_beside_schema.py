@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from omnigraph.api.graph import Graph
 from omnigraph.engine.optimize import Optimized
-from omnigraph.graph import Graph
 from omnigraph.storage import fold
 from omnigraph.testing import graph as new_graph
 from tests.schema_apply.test_races import before_effect, elsewhere
@@ -47,24 +47,24 @@ def optimize_beside(number: int, meanwhile: Callable[[Graph], object]) -> tuple[
         fill(graph)
         other = elsewhere(graph)
         with before_effect(graph, number, lambda: meanwhile(other)):
-            done = graph.optimize()
+            done = graph.maintenance.optimize()
         graph.refresh()
         assert len(graph.nodes("P").result()) == 3
         return done, graph
 
 
 def drop_column(graph: Graph) -> None:
-    graph.apply_schema(MOVED, allow_data_loss=True)
+    graph.schema.apply(MOVED, allow_data_loss=True)
 
 
 def drop_type(graph: Graph) -> None:
-    graph.apply_schema(DROPPED, allow_data_loss=True)
+    graph.schema.apply(DROPPED, allow_data_loss=True)
 
 
 def drop_and_clean(graph: Graph) -> None:
     """Remove every version that optimize may still be reading, as a cleanup without grace does."""
     drop_type(graph)
-    graph.cleanup(keep=1, grace=0, purge_dropped=True, confirm=True)
+    graph.maintenance.cleanup(keep=1, grace=0, purge_dropped=True, confirm=True)
 
 
 @pytest.mark.parametrize("number", EFFECTS)

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.engine import scan
 from omnigraph.errors import TypeCheckError
-from omnigraph.graph import Graph
 from omnigraph.storage import fold
 from omnigraph.storage.index import covered
 from tests.model.door import answer_of
@@ -62,12 +62,12 @@ def made(place: Path, share: int) -> Graph:
     for part in parts:
         graph.load(ndjson(part).encode(), mode="append")
         if share == 50:
-            graph.ensure_indices()
+            graph.maintenance.ensure_indices()
     graph.mutate('update Person set { n: 5 } where id = "a"')
     again = [one for one in nodes if one["data"]["name"] in ("a", "b")]
     graph.load(ndjson(again).encode(), mode="merge")
     if share == 100:
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
     return graph
 
 
@@ -96,7 +96,7 @@ def reshaped(graph: Graph) -> None:
     text = graph.schema.source.replace(
         "mood: enum", "extra: I64?  filled: I32 @default(3)\nmood: enum"
     )
-    assert graph.apply_schema(text)
+    assert graph.schema.apply(text)
 
 
 def repaired(graph: Graph) -> None:
@@ -105,21 +105,21 @@ def repaired(graph: Graph) -> None:
     place = str(graph.table("Spare").uri)
     rows = pa.Table.from_pylist([{"id": "t", "name": "t"}], schema=lance.dataset(place).schema)
     lance.write_dataset(rows, place, mode="append")
-    assert graph.repair(confirm=True, force=True).commit_id is not None
+    assert graph.maintenance.repair(confirm=True, force=True).commit_id is not None
 
 
 def _cleaned(graph: Graph, *, erase: bool) -> None:
-    done = graph.cleanup(keep=1, grace=0, confirm=True, erase=erase)
+    done = graph.maintenance.cleanup(keep=1, grace=0, confirm=True, erase=erase)
     assert done.bytes_removed
 
 
 UPKEEP: dict[str, Callable[[Graph], object]] = {
     "nothing": lambda graph: graph,
-    "ensure_indices": lambda graph: graph.ensure_indices(),
+    "ensure_indices": lambda graph: graph.maintenance.ensure_indices(),
     "fold": folded,
     "schema apply": reshaped,
     "cleanup": lambda graph: _cleaned(graph, erase=False),
-    "optimize": lambda graph: graph.optimize(),
+    "optimize": lambda graph: graph.maintenance.optimize(),
     "repair": repaired,
     "erase": lambda graph: _cleaned(graph, erase=True),
 }

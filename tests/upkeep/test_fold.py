@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from omnigraph.storage import fold
 from omnigraph.storage.fold import due_of
 from omnigraph.testing import graph as new_graph
@@ -93,10 +93,10 @@ def test_fragments_that_other_indexes_cover_are_folded_too(eager: None) -> None:
     with new_graph(SCHEMA) as graph:
         for n in range(12):
             graph.insert("P", {"k": f"k{n}", "n": n})
-            graph.ensure_indices()
+            graph.maintenance.ensure_indices()
         assert [n for _, n in stored(graph).values()] == list(range(12))
         assert len(sizes(graph)) < 8
-        graph.optimize()
+        graph.maintenance.optimize()
         assert (sizes(graph), uncovered(graph)) == ([12], 0)
 
 
@@ -106,10 +106,10 @@ def test_parts_of_texts_are_found_while_their_index_is_behind(eager: None) -> No
         for n in range(40):
             graph.insert("P", {"k": f"k{n}", "n": n, "w": f"word{n % 7} text"})
             if n % 9 == 3:
-                graph.ensure_indices()
+                graph.maintenance.ensure_indices()
             found = graph.table("P").to_table(filter="contains(w, 'word3')", columns=["n"])
             assert sorted(found["n"].to_pylist()) == list(range(3, n + 1, 7))
-        graph.optimize()
+        graph.maintenance.optimize()
         assert (sizes(graph), uncovered(graph)) == ([40], 0)
         found = graph.table("P").to_table(filter="contains(w, 'word3')", columns=["n"])
         assert sorted(found["n"].to_pylist()) == list(range(3, 40, 7))
@@ -149,7 +149,7 @@ MEANWHILE: dict[str, Callable[[Graph], object]] = {
     "insert": lambda g: g.insert("P", {"k": "other", "n": -1}),
     "update of the tail": lambda g: g.update("P", where="k = $k", set={"n": -1}, k="k2"),
     "delete of the tail": lambda g: g.delete("P", where="k = $k", k="k2"),
-    "optimize": lambda g: g.ensure_indices(),
+    "optimize": lambda g: g.maintenance.ensure_indices(),
 }
 
 
@@ -177,7 +177,7 @@ def test_a_fold_is_not_tried_twice(eager: None) -> None:
         for n in range(4):
             graph.insert("P", {"k": f"k{n}", "n": n})
         other = partial(elsewhere(graph).insert, "P", {"k": "other", "n": -1})
-        with graph._store.effects.recorded() as seen, before_effect(graph, 5, other):
+        with graph._handle.store.effects.recorded() as seen, before_effect(graph, 5, other):
             graph.insert("P", {"k": "new", "n": 9})
         first = ["stage", "stage", "detach", "detach", "state"]
         assert [one.kind for one in seen] == [*first, "detach", "state", "publish"]

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
+from omnigraph.api.handle import Handle
 from omnigraph.ids import fixed
 from omnigraph.storage.layout import COMMITS, INTENTS
 from tests.cost.bills import METHODS, golden, open_cold, spoken
@@ -65,7 +66,7 @@ def cold_inserts(s3: S3, place: Path, ages: Iterable[int]) -> Iterator[str]:
         for n in range(SOME):  # some fold, some do not
             line = apart(aged)
             with requests_of(s3.proxy) as made:
-                Graph(line.store, line).insert("User", {"login": f"cold{n}"})
+                Graph(Handle(line.store, line)).insert("User", {"login": f"cold{n}"})
             assert made.attempts == made.counts, made.lines
             worst |= made.counts
         yield f"at {age:,}: at most {spoken(worst, METHODS)}"

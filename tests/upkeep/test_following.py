@@ -2,7 +2,7 @@
 
 import pytest
 
-from omnigraph.graph import Graph
+from omnigraph.api.graph import Graph
 from omnigraph.storage import fold
 from omnigraph.testing import graph as new_graph
 from tests.upkeep.test_fold import BRIEF
@@ -38,7 +38,7 @@ def test_an_erasure_shows_every_row_at_every_commit() -> None:
         assert held(graph), "a write has indexed what it folded"
         graph.delete("P", where="k = 'new2'")
         before = len(graph.log())
-        graph.cleanup(keep=100, confirm=True, erase=True)
+        graph.maintenance.cleanup(keep=100, confirm=True, erase=True)
         commits = [one.id for one in graph.refresh().log()]
         assert len(commits) > before
         for one in commits[: len(commits) - before + 1]:
@@ -50,7 +50,7 @@ def test_an_optimize_keeps_answers_and_coverage() -> None:
     with new_graph(SCHEMA) as graph:
         covered_late(graph)
         graph.delete("P", where="k = 'new2'")
-        graph.optimize()
+        graph.maintenance.optimize()
         assert (count(graph, "ancient"), count(graph, "recent")) == (200, 13)
         (index,) = (one for one in graph.table("P").describe_indices() if one.field_names == ["w"])
         present = {one.fragment_id for one in graph.table("P").get_fragments()}
@@ -60,8 +60,8 @@ def test_an_optimize_keeps_answers_and_coverage() -> None:
 def test_the_last_row_of_a_type_stays_in_no_index() -> None:
     schema = "node P { k: String @key  v: Vector(2)? @index }"
     with new_graph(schema, {"P": [{"k": "person-77", "v": [1.0, 2.0]}]}) as graph:
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         graph.delete("P", where="k = 'person-77'")
-        graph.cleanup(keep=1, grace=0, confirm=True, erase=True)
-        assert graph.check_absent("P", "person-77").traces == ()
+        graph.maintenance.cleanup(keep=1, grace=0, confirm=True, erase=True)
+        assert graph.maintenance.check_absent("P", "person-77").traces == ()
         assert graph.refresh().table("P").describe_indices() == []

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from omnigraph.api.graph import Graph
 from omnigraph.engine import scan
 from omnigraph.errors import UniqueViolation
-from omnigraph.graph import Graph
 from omnigraph.testing import graph as new_graph
 
 SCHEMA = """
@@ -109,7 +109,7 @@ def test_answers_do_not_depend_on_coverage(share: int, monkeypatch: pytest.Monke
     with new_graph(SCHEMA) as graph:
         if covered:
             graph.load({"T": rows[:covered]}, mode="append")
-            graph.ensure_indices()
+            graph.maintenance.ensure_indices()
         if covered < len(rows):
             graph.load({"T": rows[covered:]}, mode="append")
         for n in range(0, 200, 7):  # what an index says of these is old
@@ -121,7 +121,7 @@ def test_answers_do_not_depend_on_coverage(share: int, monkeypatch: pytest.Monke
             held = [one for one in rows if one.get(name) is not None]
             expected = sorted(one["k"] for one in held if test(one[name], value))
             assert ask(graph, word, name, value) == expected, (name, word, value)
-        graph.optimize()
+        graph.maintenance.optimize()
         assert ask(graph, word, name, value) == expected
 
 
@@ -185,7 +185,7 @@ def told() -> Iterator[Graph]:
             row[name] = value
     rows.append({"k": "none"})  # null is none of them
     with new_graph(PAIRS, {"Plain": rows, "Told": rows}) as graph:
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         yield graph
 
 
@@ -221,7 +221,7 @@ def test_zero_is_found_by_both_its_spellings(monkeypatch: pytest.MonkeyPatch) ->
     values = [0.0, -0.0, 2.0**-140, -(2.0**-140), 0.5, -0.5] * 3
     rows = [{"k": n, "f": v, "g": v, "plain": v} for n, v in enumerate(values)]
     with new_graph(schema, {"N": rows}) as graph:
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         for condition, holds in ZEROS.items():
             expected = [n for n, v in enumerate(values) if holds(v)]
             for name in ("f", "g", "plain"):
@@ -248,7 +248,7 @@ def indexed() -> Iterator[Graph]:
     chance = random.Random(0)
     with new_graph(SCHEMA, {"T": [record(chance, n) for n in range(40)]}) as graph:
         graph.connect_nodes("E", [(f"k{n}", f"k{n + 1}") for n in range(20)])
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         yield graph
 
 
@@ -281,10 +281,10 @@ def _walk(graph: Graph, query: str) -> str:
 
 
 def test_what_is_not_built_is_told(indexed: Graph) -> None:
-    pending = {(key, name): why for key, name, why in indexed.pending_indices()}
+    pending = {(key, name): why for key, name, why in indexed.maintenance.pending_indices()}
     assert set(pending) == {("node:U", "w")}
     assert "one per column" in pending["node:U", "w"]
-    assert not indexed.ensure_indices(), "what is pending is no work"
+    assert not indexed.maintenance.ensure_indices(), "what is pending is no work"
 
 
 def test_numbers_without_a_sign_are_unique_to_their_last_digit() -> None:
@@ -295,5 +295,5 @@ def test_numbers_without_a_sign_are_unique_to_their_last_digit() -> None:
             with pytest.raises(UniqueViolation):
                 graph.insert("N", {"k": "b"} | same)
         graph.insert("N", {"k": "b", "u": 2**32 - 2, "v": 2**64 - 2})
-        graph.optimize()
-        assert not graph.check().findings
+        graph.maintenance.optimize()
+        assert not graph.maintenance.check().findings

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.errors import NotFound, ReadOnlyError, StorageError, UsageError
-from omnigraph.graph import Graph
 from omnigraph.storage import compact, fold
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.find import read
@@ -48,7 +48,7 @@ def test_a_table_becomes_one_fragment_in_one_commit_that_changes_nothing() -> No
     with new_graph(SCHEMA) as graph:
         before, head = filled(graph), graph.snapshot.commit_id
         reader = graph.at(head)
-        done = graph.optimize()
+        done = graph.maintenance.optimize()
         assert (sizes(graph), uncovered(graph)) == ([6], 0)
         assert stored(graph) == before == stored(reader)
         assert not list(graph.diff(head, graph.snapshot.commit_id))
@@ -67,8 +67,8 @@ def test_a_table_becomes_one_fragment_in_one_commit_that_changes_nothing() -> No
             "pending_indexes": [],
             "error": None,
         }
-        with graph._store.effects.recorded() as did:
-            again = graph.optimize()
+        with graph._handle.store.effects.recorded() as did:
+            again = graph.maintenance.optimize()
         assert (bool(again), did) == (False, []), "nothing is even begun"
         assert not any(one.committed for one in again.datasets)
 
@@ -78,12 +78,12 @@ def test_several_tables_are_one_commit_and_types_can_be_chosen() -> None:
         filled(graph)
         for n in range(4):
             graph.connect_nodes("E", [(f"k{n}", "k0")])
-        only = graph.optimize(types=["E"])
+        only = graph.maintenance.optimize(types=["E"])
         assert [one.type_key for one in only.datasets] == ["edge:E"]
         assert (sizes(graph, "E"), len(sizes(graph))) == ([4], 6)
         filled_again = [graph.insert("Q", {"k": f"q{n}"}) for n in range(3)]
         assert filled_again
-        done = graph.optimize()
+        done = graph.maintenance.optimize()
         assert len(done.commits) == 1
         assert {key for key, one in rows_of(done).items() if one.committed} == {"node:P", "node:Q"}
         pending = rows_of(done)["node:Q"].to_json()["pending_indexes"]
@@ -92,7 +92,7 @@ def test_several_tables_are_one_commit_and_types_can_be_chosen() -> None:
 
 def test_only_indexes_are_behind() -> None:
     with new_graph(SCHEMA, {"P": [{"k": f"k{n}", "n": n} for n in range(50)]}) as graph:
-        row = rows_of(graph.optimize())["node:P"]
+        row = rows_of(graph.maintenance.optimize())["node:P"]
         assert (row.committed, row.fragments_removed, row.fragments_added) == (True, 0, 0)
         assert uncovered(graph) == 0
 
@@ -102,10 +102,10 @@ def test_rows_after_the_index_are_covered_and_nothing_else_moves(
 ) -> None:
     monkeypatch.setattr(compact, "TARGET", 10)  # what has so many rows is large enough
     with new_graph(SCHEMA, {"P": [{"k": f"k{n}", "n": n} for n in range(20)]}) as graph:
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         graph.load({"P": [{"k": f"m{n}", "n": n} for n in range(20)]}, mode="append")
         assert uncovered(graph) == 20
-        row = rows_of(graph.optimize())["node:P"]
+        row = rows_of(graph.maintenance.optimize())["node:P"]
         assert (row.committed, row.fragments_removed, row.fragments_added) == (True, 0, 0)
         assert (sizes(graph), uncovered(graph)) == ([20, 20], 0)
 
@@ -115,9 +115,9 @@ def test_blobs_survive() -> None:
     with new_graph(SCHEMA) as graph:
         for key, value in values.items():
             graph.insert("Doc", {"k": key, "b": value})
-        graph.optimize()
+        graph.maintenance.optimize()
         assert sizes(graph, "Doc") == [4]
-        table = open_table(graph._store, *_place(graph, "node:Doc"))
+        table = open_table(graph._handle.store, *_place(graph, "node:Doc"))
         found = read(table, ["k", "b"]).to_pylist()
         assert {one["k"]: one["b"] for one in found} == values
 
@@ -125,23 +125,23 @@ def test_blobs_survive() -> None:
 def test_deleted_rows_are_written_away() -> None:
     with new_graph(SCHEMA, {"P": [{"k": f"k{n}", "n": n} for n in range(20)]}) as graph:
         graph.delete("P", where="n < 10")
-        graph.optimize()
+        graph.maintenance.optimize()
         [one] = graph.table("P").get_fragments()
         assert (one.physical_rows, one.metadata.deletion_file) == (10, None)
 
 
 def test_a_few_deleted_rows_are_left_alone() -> None:
     with new_graph(SCHEMA, {"P": [{"k": f"k{n}", "n": n} for n in range(40)]}) as graph:
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         graph.delete("P", where="n < 2")
-        assert not graph.optimize()
+        assert not graph.maintenance.optimize()
         assert len(stored(graph)) == 38
 
 
 def test_a_handle_from_before_may_still_update() -> None:
     with new_graph(SCHEMA) as graph:
         filled(graph)
-        elsewhere(graph).optimize()
+        elsewhere(graph).maintenance.optimize()
         graph.update("P", where="k = $k", set={"n": 99}, k="k3")
         assert stored(graph)["k3"][1] == 99
 
@@ -158,11 +158,11 @@ def test_writers_are_never_undone(number: int) -> None:
             other.insert("P", {"k": "new", "n": 7})
 
         with before_effect(graph, number, meanwhile):
-            graph.optimize()
+            graph.maintenance.optimize()
         graph.refresh()
         expected = {"k0": 0, "k2": 2, "k3": 99, "k4": 4, "k5": 5, "new": 7}
         assert {key: n for key, (_, n) in stored(graph).items()} == expected
-        graph.optimize()
+        graph.maintenance.optimize()
         assert {key: n for key, (_, n) in stored(graph).items()} == expected
         assert (sizes(graph), uncovered(graph)) == ([6], 0)
 
@@ -170,8 +170,8 @@ def test_writers_are_never_undone(number: int) -> None:
 def test_of_two_at_once_one_has_nothing_left_to_do() -> None:
     with new_graph(SCHEMA) as graph:
         filled(graph)
-        with before_effect(graph, 7, elsewhere(graph).optimize):
-            assert not graph.optimize()
+        with before_effect(graph, 7, elsewhere(graph).maintenance.optimize):
+            assert not graph.maintenance.optimize()
         assert sizes(graph.refresh()) == [6]
 
 
@@ -179,7 +179,7 @@ def test_it_comes_through_beside_a_writer_that_never_stops() -> None:
     with new_graph(SCHEMA) as graph:
         filled(graph)
         other, count = elsewhere(graph), [0]
-        effects = graph._store.effects
+        effects = graph._handle.store.effects
         real = effects.run
 
         def run(kind: Any, target: str, action: Any) -> Any:
@@ -191,7 +191,7 @@ def test_it_comes_through_beside_a_writer_that_never_stops() -> None:
 
         effects.run = run  # type: ignore[method-assign]
         try:
-            done = graph.optimize()
+            done = graph.maintenance.optimize()
         finally:
             del effects.run
         assert done
@@ -202,12 +202,12 @@ def test_it_comes_through_beside_a_writer_that_never_stops() -> None:
 def test_what_cannot_be_is_refused() -> None:
     with new_graph(SCHEMA) as graph:
         with pytest.raises(NotFound, match="Nobody"):
-            graph.optimize(types=["Nobody"])
+            graph.maintenance.optimize(types=["Nobody"])
         with pytest.raises(UsageError, match="expected one of auto, spark, local"):
-            graph.optimize(engine="dask")  # type: ignore[arg-type]
+            graph.maintenance.optimize(engine="dask")  # type: ignore[arg-type]
         with pytest.raises(ReadOnlyError):
-            omnigraph.open(graph.uri, read_only=True).optimize()
-        assert not graph.optimize(), "an empty graph needs nothing"
+            omnigraph.open(graph.uri, read_only=True).maintenance.optimize()
+        assert not graph.maintenance.optimize(), "an empty graph needs nothing"
 
 
 @pytest.mark.parametrize("verb", ["optimize", "ensure_indices"])
@@ -216,9 +216,9 @@ def test_a_store_that_fails_on_the_way_is_told_as_such(verb: str) -> None:
         filled(graph, 2)
         head = graph.snapshot.commit_id
         with (
-            graph._store.effects.failing(Fault(1, "before")),
+            graph._handle.store.effects.failing(Fault(1, "before")),
             pytest.raises(StorageError, match="injected fault") as told,
         ):
-            getattr(graph, verb)()
+            getattr(graph.maintenance, verb)()
         assert told.value.effect == "none"
         assert graph.refresh().snapshot.commit_id == head

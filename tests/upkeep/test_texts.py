@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from lance.query import MatchQuery
 
 import omnigraph
+from omnigraph.api.graph import Graph
 from omnigraph.engine import scan, words
 from omnigraph.engine.stem import openings, stem
 from omnigraph.engine.text import analyse, matches
 from omnigraph.errors import IndexUnreadable
-from omnigraph.graph import Graph
 from omnigraph.storage import fold, texts
 from omnigraph.storage.index import covered
 from omnigraph.storage.texts import text_slot
@@ -150,8 +150,8 @@ def test_no_answer_depends_on_coverage(
     with new_graph(SCHEMA) as graph:
         if first:
             graph.load({"D": first}, mode="append")
-            assert graph.ensure_indices()
-            assert not graph.ensure_indices()
+            assert graph.maintenance.ensure_indices()
+            assert not graph.maintenance.ensure_indices()
         if len(first) < len(rows):
             graph.load({"D": rows[len(first) :]}, mode="append")
         assert list(looks(graph, queries)) == list(expected(rows, queries))
@@ -162,7 +162,7 @@ def test_what_was_written_after_the_index_counts(proposals: list[tuple[str, ...]
     rows = rows_of([*TEXTS, *(f"word{n} common" for n in range(40))])
     some = ["word1", "common", "changed", "search", "brulee", "added", "crème"]
     with new_graph(SCHEMA, {"D": rows}) as graph:
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         graph.delete("D", where="n = 1")
         graph.update("D", where="n = 2", set={"body": "changed crème"})
         graph.insert("D", {"k": "new", "body": "added searching"})
@@ -172,14 +172,14 @@ def test_what_was_written_after_the_index_counts(proposals: list[tuple[str, ...]
         assert list(looks(graph, some)) == list(expected(left, some))
         assert proposals
         before = ranked(graph, "common changed")
-        graph.optimize()
+        graph.maintenance.optimize()
         assert list(looks(graph, some)) == list(expected(left, some))
         assert ranked(graph, "common changed") == before
-        assert not graph.optimize()
+        assert not graph.maintenance.optimize()
         table = graph.snapshot.table("node:D")
         numbers = {one.fragment_id for one in table.dataset.get_fragments()}
         assert covered(table)[text_slot("body")] == numbers
-        assert not graph.check().findings
+        assert not graph.maintenance.check().findings
 
 
 def test_no_upkeep_changes_an_answer(
@@ -191,17 +191,17 @@ def test_no_upkeep_changes_an_answer(
     some = ["search", "brulee", "привет", "die", "istanbul", "tm"]
     wider = SCHEMA.replace("n: I64?", "n: I64?  more: I64 @default(3)")
     with new_graph(SCHEMA, {"D": rows}) as graph:
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         for n in range(6):  # small writes that fold what is behind them
             graph.insert("D", {"k": f"new{n}", "body": f"searched {n}"})
             rows.append({"k": f"new{n}", "body": f"searched {n}"})
             assert list(looks(graph, some[:1])) == list(expected(rows, some[:1]))
         verbs: list[Callable[[], object]] = [
-            lambda: graph.apply_schema(wider),
-            graph.ensure_indices,
-            lambda: graph.cleanup(keep=1, grace=0, confirm=True),
-            graph.optimize,
-            lambda: graph.cleanup(keep=1, grace=0, erase=True, confirm=True),
+            lambda: graph.schema.apply(wider),
+            graph.maintenance.ensure_indices,
+            lambda: graph.maintenance.cleanup(keep=1, grace=0, confirm=True),
+            graph.maintenance.optimize,
+            lambda: graph.maintenance.cleanup(keep=1, grace=0, erase=True, confirm=True),
         ]
         for verb in verbs:
             verb()
@@ -209,7 +209,7 @@ def test_no_upkeep_changes_an_answer(
             proposals.clear()
             assert list(looks(graph, some)) == list(expected(rows, some))
             assert proposals
-        assert not graph.check().findings
+        assert not graph.maintenance.check().findings
 
 
 def ranked(graph: Graph, query: str) -> list[tuple[str, float]]:
@@ -222,11 +222,11 @@ def test_explain_names_the_index() -> None:
     query = 'match { $d: D  search($d.body, "searching") } return { $d.k }'
     with new_graph(SCHEMA, {"D": rows_of(TEXTS)}) as graph:
         assert "(index" not in str(graph.explain(query))
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         assert "(index body_fulltext)" in str(graph.explain(query))
         nothing = query.replace("searching", "the")
         assert "(index" not in str(graph.explain(nothing)), "a query without a token asks nobody"
-        assert graph.pending_indices() == []
+        assert graph.maintenance.pending_indices() == []
         unseen = query.replace("searching", "tm")
         assert "(index" not in str(graph.explain(unseen)), "it would not find the text that is ™"
 
@@ -235,7 +235,7 @@ def test_few_rows_and_broad_questions_need_no_index(monkeypatch: pytest.MonkeyPa
     query = 'match { $d: D  $d.n != 1  search($d.body, "common") } return { $d.k }'
     rows = rows_of([f"common word{n}" if n % 2 else "rare" for n in range(60)])
     with new_graph(SCHEMA, {"D": rows}) as graph:
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         assert "(index" in str(graph.explain(query))
         with monkeypatch.context() as patch:
             patch.setattr(words, "_SHARE", 8)
@@ -265,32 +265,32 @@ def test_words_stand_beside_equal_values(monkeypatch: pytest.MonkeyPatch) -> Non
 
     only_words = SCHEMA.replace("@index(title)  ", "")
     with new_graph(only_words, {"Both": [row(n) for n in range(20)]}) as graph:
-        graph.ensure_indices()
-        assert graph.apply_schema(SCHEMA)
-        assert graph.ensure_indices(), "an index of equal values joins the words"
+        graph.maintenance.ensure_indices()
+        assert graph.schema.apply(SCHEMA)
+        assert graph.maintenance.ensure_indices(), "an index of equal values joins the words"
         look(graph)
-        assert not graph.ensure_indices()
+        assert not graph.maintenance.ensure_indices()
         for n in range(10):  # so many that segments become one
             graph.insert("Both", row(100 + n))
-            graph.ensure_indices()
+            graph.maintenance.ensure_indices()
         look(graph)
         graph.update("Both", where='title = "some text 3"', set={"title": "other text"})
-        graph.optimize()
+        graph.maintenance.optimize()
         look(graph)
-        graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+        graph.maintenance.cleanup(keep=1, grace=0, erase=True, confirm=True)
         graph.refresh()
         look(graph)
-        assert not graph.ensure_indices()
+        assert not graph.maintenance.ensure_indices()
 
 
 def test_a_renamed_text_keeps_its_index(proposals: list[tuple[str, ...]]) -> None:
     with new_graph(SCHEMA, {"D": rows_of(TEXTS)}) as graph:
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         text = SCHEMA.replace("body: String?", 'content: String? @rename_from("body")')
-        assert graph.apply_schema(text.replace("@index(body", "@index(content"))
+        assert graph.schema.apply(text.replace("@index(body", "@index(content"))
         assert ask(graph, SEARCH, "search", field="content") == ["k000", "k001"]
         assert proposals
-        assert not graph.ensure_indices()
+        assert not graph.maintenance.ensure_indices()
 
 
 def test_a_word_begins_as_its_stem_says() -> None:
@@ -305,24 +305,24 @@ def test_a_word_begins_as_its_stem_says() -> None:
 def test_check_tells_of_words_that_an_index_misses(monkeypatch: pytest.MonkeyPatch) -> None:
     real = texts.candidates
     with new_graph(SCHEMA, {"D": rows_of(TEXTS)}) as graph:
-        graph.ensure_indices()
-        assert graph.check().findings == ()
+        graph.maintenance.ensure_indices()
+        assert graph.maintenance.check().findings == ()
         monkeypatch.setattr(texts, "candidates", lambda *given: real(*given)[1:])  # type: ignore[index]
-        (found,) = graph.check().findings
+        (found,) = graph.maintenance.check().findings
         assert (found.kind, found.type_key) == ("index", "node:D")
         assert "full-text index of body" in found.reason
         assert "1 missing" in found.reason
         monkeypatch.setattr(texts, "candidates", real)
         listed = texts.read_words
         monkeypatch.setattr(texts, "read_words", lambda *given: listed(*given)[:-2])  # type: ignore[index]
-        (found,) = graph.check().findings
+        (found,) = graph.maintenance.check().findings
         assert "does not list 2 of the words" in found.reason
 
 
 def made(place: Path, rows: list[dict[str, Any]]) -> Graph:
     graph = omnigraph.init(place, SCHEMA, durability="os")
     graph.load({"D": rows}, mode="append")
-    graph.ensure_indices()
+    graph.maintenance.ensure_indices()
     return graph
 
 
@@ -340,7 +340,7 @@ def test_lost_words_are_written_anew(tmp_path: Path, proposals: list[tuple[str, 
     with made(tmp_path / "g", rows_of(TEXTS)) as graph:
         (lost,) = (tmp_path / "g").rglob("words.lance")
         lost.unlink()
-        assert graph.ensure_indices()
+        assert graph.maintenance.ensure_indices()
         assert ask(graph, SEARCH, "search") == ["k000", "k001"]
         assert proposals
 
@@ -351,7 +351,7 @@ def test_an_erased_word_is_in_no_file(tmp_path: Path) -> None:
     with made(place, rows) as graph:
         assert holding(place, b"verysecretword")
         graph.delete("D", where=f"k = 'k{len(TEXTS):03}'")
-        graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+        graph.maintenance.cleanup(keep=1, grace=0, erase=True, confirm=True)
         assert not holding(place, b"verysecretword")
 
 
@@ -392,7 +392,7 @@ def test_any_texts_are_found(some: list[str], queries: list[str]) -> None:
     rows = rows_of(some)
     asked = [*queries, *(one for text in some for one in text.split()[:1])][:40]
     with new_graph(SCHEMA, {"D": rows[: len(rows) // 2]}) as graph:
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         graph.load({"D": rows[len(rows) // 2 :]}, mode="append")
         assert list(looks(graph, asked)) == list(expected(rows, asked))
 
@@ -402,13 +402,15 @@ def test_words_are_found_on_s3(s3: S3, proposals: list[tuple[str, ...]]) -> None
     with omnigraph.init(s3.url, SCHEMA) as graph:
         rows = rows_of(TEXTS)
         graph.load({"D": rows}, mode="append")
-        assert graph.ensure_indices()
-        assert not graph.ensure_indices()
+        assert graph.maintenance.ensure_indices()
+        assert not graph.maintenance.ensure_indices()
         some = QUERIES[::5]
         assert list(looks(graph, some)) == list(expected(rows, some))
         assert proposals
-        assert graph.check().findings == ()
-        (lost,) = (one.name for one in graph._store.objects.list("nodes") if "/words." in one.name)
-        graph._store.objects.backend.remove(lost)
-        assert graph.ensure_indices(), "lost words are written anew"
+        assert graph.maintenance.check().findings == ()
+        (lost,) = (
+            one.name for one in graph._handle.store.objects.list("nodes") if "/words." in one.name
+        )
+        graph._handle.store.objects.backend.remove(lost)
+        assert graph.maintenance.ensure_indices(), "lost words are written anew"
         assert list(looks(graph, some[:3])) == list(expected(rows, some[:3]))

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from omnigraph.api.graph import Graph
 from omnigraph.engine import nearest
-from omnigraph.graph import Graph
 from omnigraph.storage import vectors
 from omnigraph.testing import graph as new_graph
 
@@ -112,7 +112,7 @@ def test_no_answer_depends_on_coverage(metric: str, share: int, proposals: list[
     with new_graph(SCHEMA.format(metric=metric)) as graph:
         if first:
             graph.load({"P": first}, mode="append")
-            assert graph.ensure_indices()
+            assert graph.maintenance.ensure_indices()
         if len(first) < len(rows):
             graph.load({"P": rows[len(first) :]}, mode="append")
         answers = list(looks(graph))
@@ -124,7 +124,7 @@ def test_no_answer_depends_on_coverage(metric: str, share: int, proposals: list[
 @pytest.mark.parametrize("metric", METRICS)
 def test_what_was_written_after_the_index_counts(metric: str, proposals: list[int]) -> None:
     with new_graph(SCHEMA.format(metric=metric), {"P": rows_of(points(150))}) as graph:
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         point = [0.3, 0.0, 0.0, 0.1, 0.0, 0.0]
         graph.delete("P", where="n = 1")
         graph.update("P", where="n = 4", set={"v": point})
@@ -137,10 +137,10 @@ def test_what_was_written_after_the_index_counts(metric: str, proposals: list[in
             assert all(one < 1e-7 for _, one in far)
             assert {"new", "k0004"} < {name for name, _ in far}
         assert proposals
-        graph.optimize()
+        graph.maintenance.optimize()
         assert ask(graph, point, limit=31) == far
-        assert not graph.optimize()
-        assert graph.pending_indices() == []
+        assert not graph.maintenance.optimize()
+        assert graph.maintenance.pending_indices() == []
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -154,7 +154,7 @@ def test_distances_that_single_precision_cannot_tell_apart(
     point = [0.0, 0.0, 0.7, 0.0, 0.0, 0.0]
     rows = rows_of(made.astype(np.float32).tolist())
     with new_graph(SCHEMA.format(metric=metric), {"P": rows}) as graph:
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         assert ask(graph, point, limit=5) == simply(graph, point, limit=5)
         assert len(proposals) > 1, "the first candidates were not enough to be sure"
 
@@ -163,7 +163,7 @@ def test_large_offsets_are_no_distance() -> None:
     chance = np.random.default_rng(4)
     made = (1000 + chance.normal(size=(400, WIDTH)) / 100).astype(np.float32).tolist()
     with new_graph(SCHEMA.format(metric="l2"), {"P": rows_of(made)}) as graph:
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         point = [1000.001] * WIDTH
         for limit in (1, 5, 20):
             assert ask(graph, point, limit=limit) == simply(graph, point, limit=limit)
@@ -182,43 +182,43 @@ def test_large_offsets_are_no_distance() -> None:
 def test_vectors_that_an_index_cannot_hold(metric: str, odd: list[float]) -> None:
     rows = rows_of([*points(60), odd, odd])
     with new_graph(SCHEMA.format(metric=metric), {"P": rows}) as graph:
-        graph.ensure_indices()
-        waits = [why for _, name, why in graph.pending_indices() if name == "v"]
+        graph.maintenance.ensure_indices()
+        waits = [why for _, name, why in graph.maintenance.pending_indices() if name == "v"]
         assert waits == ([] if not any(odd) else [vectors.UNFIT])
-        assert not graph.ensure_indices(), "what waits is no work"
+        assert not graph.maintenance.ensure_indices(), "what waits is no work"
         list(looks(graph))
         for how in QUESTIONS:
             assert ask(graph, odd, **how) == simply(graph, odd, **how)
         graph.load({"P": rows_of(points(60, seed=2), start=500)}, mode="append")
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         list(looks(graph))
         graph.delete("P", where="k = 'k0060' or k = 'k0061'")
-        graph.optimize()
-        assert graph.pending_indices() == [], "what does not fit is gone"
+        graph.maintenance.optimize()
+        assert graph.maintenance.pending_indices() == [], "what does not fit is gone"
         list(looks(graph))
 
 
 def test_an_index_waits_for_its_first_vector() -> None:
     with new_graph(SCHEMA.format(metric="cosine")) as graph:
         told = [("node:P", "v", "there are no vectors yet to build it from")]
-        assert graph.pending_indices() == told
+        assert graph.maintenance.pending_indices() == told
         graph.load({"P": rows_of([None] * 20)}, mode="append")
-        done = graph.optimize()
+        done = graph.maintenance.optimize()
         (row,) = (one for one in done.datasets if one.type_key == "node:P")
         assert row.pending_indexes == (("v", told[0][2]),)
-        assert graph.pending_indices() == told
-        assert not graph.ensure_indices()
+        assert graph.maintenance.pending_indices() == told
+        assert not graph.maintenance.ensure_indices()
         graph.insert("P", {"k": "one", "v": [1.0] * WIDTH})
-        assert graph.ensure_indices()
-        assert graph.pending_indices() == []
+        assert graph.maintenance.ensure_indices()
+        assert graph.maintenance.pending_indices() == []
         assert [name for name, far in ask(graph, [1.0] * WIDTH) if far < 1e-9] == ["one"]
-        assert not graph.ensure_indices()
+        assert not graph.maintenance.ensure_indices()
 
 
 def test_rows_that_a_walk_finds_are_ranked_as_well(proposals: list[int]) -> None:
     with new_graph(SCHEMA.format(metric="l2"), {"P": rows_of(points(120))}) as graph:
         graph.connect_nodes("E", [("k0000", f"k{n:04}") for n in range(0, 120, 2)] * 2)
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         text = """
         query q($v: Vector(6)) {
             match { $a: P  $a e $p  $p.n != 3 }
@@ -238,23 +238,23 @@ def test_explain_names_the_index() -> None:
     ordered = "return { $p.k } order { nearest($p.v, [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]) } limit 3"
     with new_graph(SCHEMA.format(metric="dot"), {"P": rows_of(points(30))}) as graph:
         assert "(index" not in str(graph.explain(f"match {{ $p: P }} {ordered}"))
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         assert "(index v_ivf_dot)" in str(graph.explain(f"match {{ $p: P }} {ordered}"))
 
 
 def test_a_lost_index_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     with new_graph(SCHEMA.format(metric="l2"), {"P": rows_of(points(60))}) as graph:
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         monkeypatch.setattr(vectors, "candidates", lambda *_: None)
         list(looks(graph))
 
 
 def test_an_erased_vector_is_in_no_index(tmp_path: Any) -> None:
     with new_graph(SCHEMA.format(metric="l2"), {"P": rows_of(points(60))}) as graph:
-        graph.ensure_indices()
+        graph.maintenance.ensure_indices()
         (before,) = (one for one in graph.table("P").describe_indices() if one.name == "v_ivf_l2")
         graph.delete("P", where="k = 'k0007'")
-        graph.cleanup(keep=1, grace=0, erase=True, confirm=True)
+        graph.maintenance.cleanup(keep=1, grace=0, erase=True, confirm=True)
         graph.refresh()
         (after,) = (one for one in graph.table("P").describe_indices() if one.name == "v_ivf_l2")
         old, new = ({str(one.uuid) for one in index.segments} for index in (before, after))

@@ -1,7 +1,8 @@
-"""A transaction: operations that are collected, shown to their own reads, and published as one.
+"""A transaction: several writes that are published as one commit.
 
-Owns the list of operations. They run at once on an overlay of the state at the beginning, for the
-reads inside, and again on the newest state when the transaction ends. Nothing is visible before.
+Owns the list of operations. Each runs at once on an overlay of the first snapshot, for the reads
+inside the transaction, and again on the newest state when the transaction ends. Nothing is visible
+to others before that.
 """
 
 import threading
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from omnigraph import ids
+from omnigraph.api.handle import report_missing_branch
 from omnigraph.boundary import Guarded
 from omnigraph.engine.mutate import (
     Operation,
@@ -25,7 +27,6 @@ from omnigraph.engine.run import run_read
 from omnigraph.engine.statements import Mint, Tally
 from omnigraph.errors import KeyConflict, ReadSetConflict, UsageError, VersionConflict
 from omnigraph.events import operation
-from omnigraph.handle import on_branch
 from omnigraph.history.commit import Commit
 from omnigraph.history.idempotency import commit_of_key
 from omnigraph.history.line import Line
@@ -44,34 +45,42 @@ from omnigraph.rowtext import delete_text, edge_rows, inserting, rows_of, update
 from omnigraph.storage.store import Store
 from omnigraph.terms import Attempts, Terms, request_of, told
 
-Wrote = Callable[[Commit | None, Watch], Commit | None]
+RecordWrite = Callable[[Commit | None, Watch], Commit | None]
 Params = Mapping[str, Any] | None
 
 
 @dataclass(slots=True)
 class _Work:
-    """What a transaction has collected, on the state that it began with."""
+    """The operations of a transaction, and the state that it began with."""
 
     txn: WriteTxn
     overlay: Any
     mint: Mint = field(default_factory=Mint)
     operations: list[Operation] = field(default_factory=list)
     requests: list[object] = field(default_factory=list)
-    relied: set[str] = field(default_factory=set)
-    shown: Snapshot | None = None
-    repeats: bool = False
+    read_keys: set[str] = field(default_factory=set)
+    snapshot: Snapshot | None = None
+    replayed: bool = False
 
 
 class Transaction(Guarded):
-    """Writes that become one commit at the end of the `with` block; `receipt` tells of it.
+    """Writes that become one commit at the end of the `with` block; `receipt` describes it.
 
-    It belongs to the thread that began it.
+    A transaction belongs to the thread that began it.
+
+    >>> from omnigraph import testing
+    >>> with testing.graph("node Person { name: String @key }") as graph:
+    ...     with graph.transaction() as tx:
+    ...         tx.insert("Person", {"name": "ada"})
+    ...         tx.insert("Person", {"name": "bob"})
+    ...     tx.receipt.nodes
+    {'Person': 2}
     """
 
-    def __init__(self, line: Line, terms: Terms, wrote: Wrote) -> None:
+    def __init__(self, line: Line, terms: Terms, record_write: RecordWrite) -> None:
         self._line = line
         self._terms = terms
-        self._wrote = wrote
+        self._record_write = record_write
         self._thread = threading.get_ident()
         self._work: _Work | None = None
         self.receipt: Receipt | None = None
@@ -85,7 +94,7 @@ class Transaction(Guarded):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        work, self._work = self._at_work(), None
+        work, self._work = self._open_work(), None
         if kind is None:
             self.receipt = self._publish(work)
 
@@ -98,11 +107,11 @@ class Transaction(Guarded):
         self, source: Query, /, *, name: str | None = None, params: Params = None, **values: Any
     ) -> None:
         """Run a mutation inside the transaction."""
-        given = {**(params or {}), **values}
-        query = demand(self._compiled(source, name, given), "mutation")
-        self._at_work().relied.update(strict_keys(query))
-        asked = (query.plan, told(given))
-        self._add(mutation(query, given, "python"), asked)
+        arguments = {**(params or {}), **values}
+        query = demand(self._compile(source, name, arguments), "mutation")
+        self._open_work().read_keys.update(strict_keys(query))
+        request = (query.plan, told(arguments))
+        self._add_operation(mutation(query, arguments, "python"), request)
 
     def insert(self, type_name: str, /, *records: Any) -> None:
         """Add entities."""
@@ -115,7 +124,7 @@ class Transaction(Guarded):
 
     def connect_nodes(self, edge_type: str, ends: Iterable[tuple[Any, ...]], /) -> None:
         """Add edges."""
-        self.insert(edge_type, edge_rows(self._at_work().overlay.ir, edge_type, ends))
+        self.insert(edge_type, edge_rows(self._open_work().overlay.ir, edge_type, ends))
 
     def update(
         self,
@@ -127,97 +136,99 @@ class Transaction(Guarded):
         params: Params = None,
         **values: Any,
     ) -> None:
-        """Give values to properties of nodes."""
-        catalog = self._at_work().overlay.catalog
-        text, given = update_text(catalog, type_name, where, set, {**(params or {}), **values})
-        self.mutate(text, params=given)
+        """Set properties of the nodes that match a predicate."""
+        catalog = self._open_work().overlay.catalog
+        text, arguments = update_text(catalog, type_name, where, set, {**(params or {}), **values})
+        self.mutate(text, params=arguments)
 
     def delete(
         self, type_name: str, /, *, where: str, params: Params = None, **values: Any
     ) -> None:
         """Delete nodes, with their edges, or edges."""
-        catalog = self._at_work().overlay.catalog
-        text, given = delete_text(catalog, type_name, where, {**(params or {}), **values})
-        self.mutate(text, params=given)
+        catalog = self._open_work().overlay.catalog
+        text, arguments = delete_text(catalog, type_name, where, {**(params or {}), **values})
+        self.mutate(text, params=arguments)
 
     def load(self, data: Any, *, mode: LoadMode) -> None:
         """Load records; whole types cannot be overwritten inside a transaction."""
-        self._at_work()
+        self._open_work()
         parsed = parse(self._line, data, mode, Problems(), LoadOptions())
-        self._add(loading(parsed), request_of(mode, data))
+        self._add_operation(loading(parsed), request_of(mode, data))
 
     # Reading ------------------------------------------------------------------------------------
 
     def query(
         self, source: Query, /, *, name: str | None = None, params: Params = None, **values: Any
     ) -> Result:
-        """Read; the writes of this transaction so far are seen."""
-        given = {**(params or {}), **values}
-        query = demand(self._compiled(source, name, given), "read")
-        work = self._at_work()
-        if work.shown is None:
-            work.shown = overlay_snapshot(work.overlay)
-        work.relied.update(f"{one.kind}:{one.type_name}" for one in query.operation.reads)
-        answer = run_read(work.shown, query, given, mode="python")
+        """Read; earlier writes of this transaction are visible."""
+        arguments = {**(params or {}), **values}
+        query = demand(self._compile(source, name, arguments), "read")
+        work = self._open_work()
+        if work.snapshot is None:
+            work.snapshot = overlay_snapshot(work.overlay)
+        work.read_keys.update(f"{read.kind}:{read.type_name}" for read in query.operation.reads)
+        answer = run_read(work.snapshot, query, arguments, mode="python")
         target = {"branch": self._line.name, "snapshot": None}
-        return Result(answer.table, query_name=query.name, params=given, target=target)
+        return Result(answer.table, query_name=query.name, params=arguments, target=target)
 
     def nodes(self, type_name: str, /) -> NodeSet:
         """The nodes of a type, as this transaction sees them."""
-        return node_set(self._answer, self._at_work().overlay.catalog, type_name)
+        return node_set(self._run_text, self._open_work().overlay.catalog, type_name)
 
     def edges(self, type_name: str, /) -> EdgeSet:
         """The edges of a type, as this transaction sees them."""
-        return edge_set(self._answer, self._at_work().overlay.catalog, type_name)
+        return edge_set(self._run_text, self._open_work().overlay.catalog, type_name)
 
     # Inside -------------------------------------------------------------------------------------
 
-    def _answer(self, text: str, params: Mapping[str, Any]) -> Result:
+    def _run_text(self, text: str, params: Mapping[str, Any]) -> Result:
         return self.query(text, params=params)
 
-    def _at_work(self) -> _Work:
+    def _open_work(self) -> _Work:
         if threading.get_ident() != self._thread:
             raise UsageError(reason="a transaction belongs to the thread that began it")
         if self._work is None:
             raise UsageError(reason="the transaction is not open: use it inside its `with` block")
         return self._work
 
-    def _compiled(self, source: Query, name: str | None, given: Mapping[str, Any]) -> CompiledQuery:
-        work = self._at_work()
+    def _compile(
+        self, source: Query, name: str | None, arguments: Mapping[str, Any]
+    ) -> CompiledQuery:
+        work = self._open_work()
         row = work.txn.base.state.schema
-        asked = read_query(source, given)
-        queries = COMPILED.get(asked, row.hash, lambda: work.overlay.catalog, name)
+        text = read_query(source, arguments)
+        queries = COMPILED.get(text, row.hash, lambda: work.overlay.catalog, name)
         return choose(queries, name)
 
-    def _add(self, one: Operation, request: object) -> None:
-        """Run an operation for the reads that follow, and keep it for the end."""
-        work = self._at_work()
+    def _add_operation(self, added: Operation, request: object) -> None:
+        """Run an operation for the reads that follow, and record it for the publish."""
+        work = self._open_work()
         try:
-            if not work.repeats:
-                one(work.overlay, Tally(), work.mint)
+            if not work.replayed:
+                added(work.overlay, Tally(), work.mint)
         except BaseException as error:
-            with _noting(error):
-                _step_back(work)
-            work.repeats = isinstance(error, KeyConflict) and self._repeats(work)
-            if not work.repeats:
+            with _add_note_on_failure(error):
+                _restore_overlay(work)
+            work.replayed = isinstance(error, KeyConflict) and self._is_replay(work)
+            if not work.replayed:
                 raise
-        work.operations.append(one)
+        work.operations.append(added)
         work.requests.append(request)
-        work.shown = None
+        work.snapshot = None
 
-    def _repeats(self, work: _Work) -> bool:
-        """Whether this is the repetition of a transaction that landed: its rows are there."""
+    def _is_replay(self, work: _Work) -> bool:
+        """Whether a transaction with the same idempotency key was published before."""
         key, base = self._terms.idempotency_key, work.txn.base.state
         return key is not None and commit_of_key(self._line.store, base, key) is not None
 
     def _publish(self, work: _Work) -> Receipt:
-        seen = Shown(work.txn.base.state.tables)
-        watch, attempts = seen.strict(work.relied), Attempts()
+        read_set = Shown(work.txn.base.state.tables)
+        watch, attempts = read_set.strict(work.read_keys), Attempts()
         name = self._line.name
-        with operation("transaction", name) as event, on_branch(name), inserting():
+        with operation("transaction", name) as event, report_missing_branch(name), inserting():
             event.phase("write")
             try:
-                done = run_operations(
+                written = run_operations(
                     self._line,
                     work.operations,
                     "transaction",
@@ -230,14 +241,14 @@ class Transaction(Guarded):
                 facts = {"expected": error.expected, "actual": error.actual}
                 raise ReadSetConflict(member=error.type_key, **facts) from error
             event.retries = attempts.retries
-            event.rows = sum(done.nodes.values()) + sum(done.edges.values())
-            made = self._wrote(done.commit, watch)
-        return replace(receipt_of(done, name, event.seconds()), commit=made)
+            event.rows = sum(written.nodes.values()) + sum(written.edges.values())
+            commit = self._record_write(written.commit, watch)
+        return replace(receipt_of(written, name, event.seconds()), commit=commit)
 
 
 @contextmanager
-def _noting(error: BaseException) -> Iterator[None]:
-    """Let what goes wrong while cleaning up be a note of the error that made it necessary."""
+def _add_note_on_failure(error: BaseException) -> Iterator[None]:
+    """Attach an error of the cleanup as a note to the error that caused the cleanup."""
     try:
         yield
     except Exception as other:
@@ -245,9 +256,9 @@ def _noting(error: BaseException) -> Iterator[None]:
         raise error from other
 
 
-def _step_back(work: _Work) -> None:
-    """The overlay without what a refused operation left in it, and the ids that it made."""
-    work.overlay, work.shown = open_overlay(work.txn), None
+def _restore_overlay(work: _Work) -> None:
+    """Rebuild the overlay without the rows and ids of a refused operation."""
+    work.overlay, work.snapshot = open_overlay(work.txn), None
     work.mint.restart()
-    for one in work.operations:
-        one(work.overlay, Tally(), work.mint)
+    for applied in work.operations:
+        applied(work.overlay, Tally(), work.mint)

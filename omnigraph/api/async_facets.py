@@ -1,0 +1,290 @@
+"""The facets of `AsyncGraph`: the methods of the blocking facets as coroutines.
+
+`in_thread` keeps the parameters, the types and the documentation of a method. Methods that return
+a graph, an iterator or a lazy object are written out.
+"""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.api.async_results import AsyncBaseline, AsyncFeed, AsyncMergeSession
+from omnigraph.api.branches import Branches
+from omnigraph.api.changes import Changes, check_followable
+from omnigraph.api.maintenance import Maintenance
+from omnigraph.api.operations import Operations
+from omnigraph.api.revisions import Revisions
+from omnigraph.api.schema import Schema
+from omnigraph.api.spark import Spark
+from omnigraph.api.tags import Tags
+from omnigraph.api.threads import AsyncFacet, in_thread, iterate, run
+from omnigraph.errors import GraphClosed
+from omnigraph.feed import ChangeBlock, Names
+from omnigraph.history.points import Named
+from omnigraph.history.refs import Ref
+from omnigraph.history.schemas import Contract
+from omnigraph.history.tags import Tag
+from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.merging.sides import Granularity
+from omnigraph.pages import BYTES, CHANGES, CommitPage
+from omnigraph.pipeline.engine import Engine
+
+if TYPE_CHECKING:
+    from omnigraph.api.async_graph import AsyncGraph
+
+Stop = threading.Event | asyncio.Event
+AsyncWait = Callable[[float], Awaitable[object]]
+
+
+class AsyncBranches(AsyncFacet[Branches]):
+    """The branches: `async for name in graph.branches`, `await graph.branches["main"]`."""
+
+    names = in_thread(Branches.names)
+    get = in_thread(Branches.get)
+    delete = in_thread(Branches.delete)
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        for name in await self.names():
+            yield name
+
+    def __getitem__(self, name: str) -> Coroutine[Any, Any, Ref]:
+        """The origin of a branch, to be awaited."""
+        return run(lambda: self.sync[name])
+
+    async def create(
+        self, name: str, *, from_: Named | None = None, commit: Named | None = None
+    ) -> "AsyncGraph":
+        """Create a branch, and return a graph on it; see `Branches.create`."""
+        return _async_graph(await run(self.sync.create, name, from_=from_, commit=commit))
+
+    async def rename(self, name: str, new: str) -> "AsyncGraph":
+        """Rename a branch, and return a graph on it; see `Branches.rename`."""
+        return _async_graph(await run(self.sync.rename, name, new))
+
+    async def merge_session(  # noqa: PLR0913 - all but two are keywords
+        self,
+        source: str | None = None,
+        into: str | None = None,
+        *,
+        granularity: Granularity = "entity",
+        collapse_edges: bool = False,
+        message: str | None = None,
+        actor: str | None = None,
+        engine: Engine = "auto",
+        spark: Any = None,
+    ) -> AsyncMergeSession:
+        """Open a merge that is decided conflict by conflict; see `Branches.merge_session`."""
+        session = await run(
+            self.sync.merge_session,
+            source,
+            into,
+            granularity=granularity,
+            collapse_edges=collapse_edges,
+            message=message,
+            actor=actor,
+            engine=engine,
+            spark=spark,
+        )
+        return AsyncMergeSession(session)
+
+
+class AsyncTags(AsyncFacet[Tags]):
+    """The tags: `async for name in graph.tags`, `await graph.tags["v1"]`."""
+
+    values = in_thread(Tags.values)
+    names = in_thread(Tags.names)
+    get = in_thread(Tags.get)
+    create = in_thread(Tags.create)
+    delete = in_thread(Tags.delete)
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        for name in await self.names():
+            yield name
+
+    def __getitem__(self, name: str) -> Coroutine[Any, Any, Tag]:
+        """The tag of a name, to be awaited."""
+        return run(lambda: self.sync[name])
+
+
+class AsyncRevisions(AsyncFacet[Revisions]):
+    """Commits and the history of entities."""
+
+    commit = in_thread(Revisions.commit)
+    history = in_thread(Revisions.history)
+    blame = in_thread(Revisions.blame)
+    revert = in_thread(Revisions.revert)
+    cherry_pick = in_thread(Revisions.cherry_pick)
+
+    async def pin(self) -> "AsyncGraph":
+        """A read-only graph on the newest commit; see `Revisions.pin`."""
+        return _async_graph(await run(self.sync.pin))
+
+
+class AsyncSchema(AsyncFacet[Schema]):
+    """The schema; its text and types are read from the store, hence coroutines."""
+
+    plan = in_thread(Schema.plan)
+    apply = in_thread(Schema.apply)
+
+    async def contract(self) -> Contract:
+        """The schema as the graph stores it."""
+        return await run(lambda: self.sync.contract)
+
+    async def source(self) -> str:
+        """The `.pg` text."""
+        return await run(lambda: self.sync.source)
+
+    async def ir(self) -> SchemaIR:
+        """The compiled schema."""
+        return await run(lambda: self.sync.ir)
+
+    async def node_types(self) -> tuple[str, ...]:
+        """The names of the node types."""
+        return await run(lambda: self.sync.node_types)
+
+    async def edge_types(self) -> tuple[str, ...]:
+        """The names of the edge types."""
+        return await run(lambda: self.sync.edge_types)
+
+
+class AsyncChanges(AsyncFacet[Changes]):
+    """The change feed."""
+
+    poll = in_thread(Changes.poll)
+    commit_page = in_thread(Changes.commit_page)
+
+    async def feed(
+        self,
+        start: str | None = None,
+        *,
+        cursor: str | None = None,
+        types: Names = None,
+        kinds: Names = None,
+        ops: Names = None,
+    ) -> AsyncFeed:
+        """The commits after a position, up to the newest; see `Changes.feed`."""
+        feed = self.sync.feed
+        return AsyncFeed(await run(feed, start, cursor=cursor, types=types, kinds=kinds, ops=ops))
+
+    async def follow(  # noqa: PLR0913 - all but one are keywords
+        self,
+        start: str | None = None,
+        *,
+        cursor: str | None = None,
+        poll: float = 2.0,
+        stop: Stop | None = None,
+        wait: AsyncWait | None = None,
+        types: Names = None,
+        kinds: Names = None,
+        ops: Names = None,
+    ) -> AsyncIterator[ChangeBlock]:
+        """A feed without an end; waiting for new commits holds no thread.
+
+        Ends when `stop` is set, at the latest `poll` seconds afterwards, or the graph is closed.
+        """
+        handle = self.sync._handle
+        check_followable(handle, poll)
+        feed = await self.feed(start, cursor=cursor, types=types, kinds=kinds, ops=ops)
+        while True:
+            async for block in feed:
+                if handle.closed or _is_set(stop):
+                    return
+                yield block
+            if handle.closed or _is_set(stop):
+                return
+            await (wait or asyncio.sleep)(poll)
+            try:
+                feed = await self.feed(cursor=feed.cursor, types=types, kinds=kinds, ops=ops)
+            except GraphClosed:
+                return
+
+    async def commit_pages(
+        self,
+        commit_id: str,
+        *,
+        page_token: str | None = None,
+        limit: int = CHANGES,
+        max_bytes: int = BYTES,
+        **filters: Names,
+    ) -> AsyncIterator[CommitPage]:
+        """All pages of what a commit changed; see `Changes.commit_pages`."""
+        pages = await run(
+            self.sync.commit_pages,
+            commit_id,
+            page_token=page_token,
+            limit=limit,
+            max_bytes=max_bytes,
+            **filters,
+        )
+        async for page in iterate(pages):
+            yield page
+
+    async def baseline(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        types: Names = None,
+        kinds: Names = None,
+        ops: Names = None,
+    ) -> AsyncBaseline:
+        """Everything that the branch holds now; see `Changes.baseline`."""
+        baseline = await run(self.sync.baseline, path, types=types, kinds=kinds, ops=ops)
+        return AsyncBaseline(baseline)
+
+
+class AsyncOperations(AsyncFacet[Operations]):
+    """Unfinished operations, and the outcomes of recovered ones."""
+
+    recoveries = in_thread(Operations.recoveries)
+    set_aside = in_thread(Operations.set_aside)
+    retry = in_thread(Operations.retry)
+    drop = in_thread(Operations.drop)
+
+
+class AsyncMaintenance(AsyncFacet[Maintenance]):
+    """Compaction, indexes, cleanup, checks, repairs, copies."""
+
+    optimize = in_thread(Maintenance.optimize)
+    ensure_indices = in_thread(Maintenance.ensure_indices)
+    pending_indices = in_thread(Maintenance.pending_indices)
+    cleanup = in_thread(Maintenance.cleanup)
+    check_absent = in_thread(Maintenance.check_absent)
+    check = in_thread(Maintenance.check)
+    status = in_thread(Maintenance.status)
+    repair = in_thread(Maintenance.repair)
+    copy_to = in_thread(Maintenance.copy_to)
+
+    @property
+    def operations(self) -> AsyncOperations:
+        """Unfinished operations, and the outcomes of recovered ones."""
+        return AsyncOperations(self.sync.operations)
+
+    @asynccontextmanager
+    async def hold(self) -> "AsyncIterator[AsyncGraph]":
+        """A graph that no cleanup touches while the block runs; see `Maintenance.hold`."""
+        block = self.sync.hold()
+        graph = await run(block.__enter__)
+        try:
+            yield _async_graph(graph)
+        finally:
+            await run(block.__exit__, None, None, None)
+
+
+class AsyncSpark(AsyncFacet[Spark]):
+    """DataFrames of Spark, and loads from its streams."""
+
+    frames = in_thread(Spark.frames)
+    stream_load = in_thread(Spark.stream_load)
+
+
+def _async_graph(graph: Any) -> "AsyncGraph":
+    from omnigraph.api.async_graph import AsyncGraph
+
+    return AsyncGraph(graph)
+
+
+def _is_set(stop: Stop | None) -> bool:
+    return stop is not None and stop.is_set()

@@ -1,0 +1,369 @@
+"""`AsyncGraph`: every method and every facet of `Graph` for asynchronous programs.
+
+Methods are coroutines that run in a bounded pool of threads, iterators are asynchronous ones, and
+cheap properties stay properties. A test compares it with `Graph`, parameters included.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+
+from omnigraph.api import opening
+from omnigraph.api.async_facets import (
+    AsyncBranches,
+    AsyncChanges,
+    AsyncMaintenance,
+    AsyncRevisions,
+    AsyncSchema,
+    AsyncSpark,
+    AsyncTags,
+)
+from omnigraph.api.async_results import (
+    AsyncEdgeSet,
+    AsyncNodeSet,
+    AsyncPrepared,
+    AsyncResultStream,
+    AsyncTransaction,
+)
+from omnigraph.api.graph import Graph, Path
+from omnigraph.api.opening import Location, StorageOptions
+from omnigraph.api.queries import Params, combine_arguments
+from omnigraph.api.threads import AsyncFacet, in_thread, iterate, run
+from omnigraph.api.writes import WriteOptions, pause_before_retry
+from omnigraph.comparison import Diff, Names
+from omnigraph.errors import OmnigraphError, UsageError
+from omnigraph.health.limits import Warned
+from omnigraph.history.commit import Commit
+from omnigraph.history.points import Named
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.nodes import Node
+from omnigraph.prepared import Query
+from omnigraph.result import Result
+from omnigraph.storage.layout import MAIN
+from omnigraph.storage.store import Durability
+
+if TYPE_CHECKING:
+    from omnigraph.api.comparisons import State
+
+Answer = TypeVar("Answer")
+
+
+class AsyncGraph(AsyncFacet[Graph]):
+    """A graph whose methods are coroutines; `sync` is the blocking graph.
+
+    >>> import asyncio
+    >>> from omnigraph import testing
+    >>> async def names(graph):
+    ...     await graph.insert("Person", {"name": "ada"})
+    ...     return await graph.nodes("Person").ids(), [name async for name in graph.branches]
+    >>> with testing.graph("node Person { name: String @key }") as graph:
+    ...     asyncio.run(names(AsyncGraph(graph)))
+    (['ada'], ['main'])
+    """
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # State --------------------------------------------------------------------------------------
+
+    @property
+    def uri(self) -> str:
+        """The location of the graph."""
+        return self.sync.uri
+
+    @property
+    def branch_name(self) -> str:
+        """The branch that this graph is bound to."""
+        return self.sync.branch_name
+
+    @property
+    def head(self) -> Commit:
+        """The commit that this graph shows."""
+        return self.sync.head
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The frozen state that this graph shows."""
+        return self.sync.snapshot
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writes are refused."""
+        return self.sync.read_only
+
+    @property
+    def actor(self) -> str | None:
+        """The author of writes that name no other."""
+        return self.sync.actor
+
+    @property
+    def warnings(self) -> list[Warned]:
+        """The limits that writes exceeded, each with the command that helps."""
+        return self.sync.warnings
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether calls go to a server."""
+        return self.sync.is_remote
+
+    async def refresh(self) -> Self:
+        """Move to the newest commit of the branch; returns the graph itself."""
+        await run(self.sync.refresh)
+        return self
+
+    async def close(self) -> None:
+        """Close the graph."""
+        self.sync.close()
+
+    # Facets -------------------------------------------------------------------------------------
+
+    @property
+    def branches(self) -> AsyncBranches:
+        """The branches: list, create, rename, delete; merge sessions."""
+        return AsyncBranches(self.sync.branches)
+
+    @property
+    def tags(self) -> AsyncTags:
+        """The tags: list, create, delete."""
+        return AsyncTags(self.sync.tags)
+
+    @property
+    def revisions(self) -> AsyncRevisions:
+        """Commits and the history of entities; revert, cherry-pick."""
+        return AsyncRevisions(self.sync.revisions)
+
+    @property
+    def schema(self) -> AsyncSchema:
+        """The schema of the commit that this graph shows."""
+        return AsyncSchema(self.sync.schema)
+
+    @property
+    def changes(self) -> AsyncChanges:
+        """The change feed."""
+        return AsyncChanges(self.sync.changes)
+
+    @property
+    def maintenance(self) -> AsyncMaintenance:
+        """Compaction, indexes, cleanup, checks, repairs, copies."""
+        return AsyncMaintenance(self.sync.maintenance)
+
+    @property
+    def spark(self) -> AsyncSpark:
+        """DataFrames of Spark, and loads from its streams."""
+        return AsyncSpark(self.sync.spark)
+
+    # Reads --------------------------------------------------------------------------------------
+
+    explain = in_thread(Graph.explain)
+    node = in_thread(Graph.node)
+    table = in_thread(Graph.table)
+    log = in_thread(Graph.log)
+
+    @overload
+    async def query(
+        self, source: Query, /, *, lazy: Literal[True], **options: Any
+    ) -> AsyncResultStream: ...
+    @overload
+    async def query(
+        self,
+        source: Query,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        branch: str | None = None,
+        at: Named | None = None,
+        timeout: float | None = None,
+        lazy: Literal[False] = False,
+        **values: Any,
+    ) -> Result: ...
+    async def query(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        source: Query,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        branch: str | None = None,
+        at: Named | None = None,
+        timeout: float | None = None,
+        lazy: bool = False,
+        **values: Any,
+    ) -> Result | AsyncResultStream:
+        """Run a query; see `Graph.query`. `lazy` returns a stream that is open already."""
+        options: dict[str, Any] = {"name": name, "branch": branch, "at": at, "timeout": timeout}
+        arguments = combine_arguments(params, values)
+        if lazy:
+            return await self.stream(source, params=arguments, **options)
+        return await run(self.sync.query, source, params=arguments, **options)
+
+    def stream(
+        self,
+        source: Query,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        branch: str | None = None,
+        at: Named | None = None,
+        timeout: float | None = None,
+        **values: Any,
+    ) -> AsyncResultStream:
+        """Run a query batch by batch: `async for batch in graph.stream(…)`."""
+        options: dict[str, Any] = {"name": name, "branch": branch, "at": at, "timeout": timeout}
+        arguments = combine_arguments(params, values)
+        return AsyncResultStream(lambda: self.sync.stream(source, params=arguments, **options))
+
+    async def prepare(self, source: Query, /, *, name: str | None = None) -> AsyncPrepared:
+        """Check a query now, and await it like a function later."""
+        return AsyncPrepared(await run(self.sync.prepare, source, name=name))
+
+    def nodes(self, type_name: str, /) -> AsyncNodeSet:
+        """The nodes of a type: `await graph.nodes("Person").filter("age > 30").to_dicts()`."""
+        return AsyncNodeSet(lambda: self.sync.nodes(type_name))
+
+    def edges(self, type_name: str, /) -> AsyncEdgeSet:
+        """The edges of a type: id, from, to and properties."""
+        return AsyncEdgeSet(lambda: self.sync.edges(type_name))
+
+    def __getitem__(self, wanted: tuple[str, Any]) -> Coroutine[Any, Any, Node]:
+        """`await graph["Person", "ada"]`; a KeyError when there is no such node."""
+        return run(lambda: self.sync[wanted])
+
+    @overload
+    def export(
+        self,
+        path: None = None,
+        /,
+        *,
+        types: Sequence[str] | None = None,
+        branch: str | None = None,
+        at: Named | None = None,
+        iso_dates: bool = False,
+    ) -> AsyncIterator[bytes]: ...
+    @overload
+    def export(
+        self,
+        path: Path,
+        /,
+        *,
+        types: Sequence[str] | None = None,
+        branch: str | None = None,
+        at: Named | None = None,
+        iso_dates: bool = False,
+    ) -> Coroutine[Any, Any, int]: ...
+    def export(
+        self,
+        path: Path | None = None,
+        /,
+        *,
+        types: Sequence[str] | None = None,
+        branch: str | None = None,
+        at: Named | None = None,
+        iso_dates: bool = False,
+    ) -> AsyncIterator[bytes] | Coroutine[Any, Any, int]:
+        """Write one snapshot as NDJSON: lines with `async for`, or a file, to be awaited."""
+
+        def export_to(target: Any) -> Any:
+            return self.sync.export(target, types=types, branch=branch, at=at, iso_dates=iso_dates)
+
+        return _lines(lambda: export_to(None)) if path is None else run(export_to, path)
+
+    async def diff(
+        self,
+        a: "State | Graph | AsyncGraph",
+        b: "State | Graph | AsyncGraph" = None,
+        *,
+        types: Names = None,
+        kinds: Names = None,
+        ops: Names = None,
+    ) -> Diff:
+        """The changes from `a` to `b`; see `Graph.diff`. All of them are read before it returns."""
+        old = a.sync if isinstance(a, AsyncGraph) else a
+        new = b.sync if isinstance(b, AsyncGraph) else b
+        diff = await run(self.sync.diff, old, new, types=types, kinds=kinds, ops=ops)
+        await run(lambda: diff.found.tables)
+        return diff
+
+    # Writes -------------------------------------------------------------------------------------
+
+    mutate = in_thread(Graph.mutate)
+    insert = in_thread(Graph.insert)
+    upsert = in_thread(Graph.upsert)
+    connect_nodes = in_thread(Graph.connect_nodes)
+    update = in_thread(Graph.update)
+    delete = in_thread(Graph.delete)
+    load = in_thread(Graph.load)
+    merge = in_thread(Graph.merge)
+    tag = in_thread(Graph.tag)
+
+    async def retry(self, fn: Callable[[Self], Awaitable[Answer]], *, attempts: int = 12) -> Answer:
+        """Await `fn(graph)`, and again after each conflict that a refresh may resolve."""
+        for attempt in range(1, attempts + 1):
+            try:
+                return await fn(self)
+            except OmnigraphError as error:
+                if error.retryable != "fresh" or attempt == attempts:
+                    raise
+                await run(pause_before_retry, self.sync._handle, attempt)
+        raise UsageError(reason="attempts must be at least 1")
+
+    def transaction(
+        self,
+        *,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> AsyncTransaction:
+        """Several writes as one commit: `async with graph.transaction() as tx`."""
+        options = WriteOptions(
+            branch=branch,
+            if_commit=if_commit,
+            message=message,
+            actor=actor,
+            idempotency_key=idempotency_key,
+        )
+        return AsyncTransaction(lambda: self.sync.transaction(**options))
+
+    # Branches and revisions ---------------------------------------------------------------------
+
+    async def checkout(self, branch: str) -> "AsyncGraph":
+        """A graph on another branch."""
+        return AsyncGraph(await run(self.sync.checkout, branch))
+
+    async def at(self, point: Named) -> "AsyncGraph":
+        """A read-only graph on a revision; see `Graph.at`."""
+        return AsyncGraph(await run(self.sync.at, point))
+
+
+async def _lines(open_lines: Callable[[], Iterator[bytes]]) -> AsyncIterator[bytes]:
+    async for line in iterate(await run(open_lines)):
+        yield line
+
+
+async def open(  # noqa: PLR0913 - all but the first are keywords
+    uri: Location,
+    *,
+    branch: str = MAIN,
+    actor: str | None = None,
+    read_only: bool = False,
+    durability: Durability = "fsync",
+    storage_options: StorageOptions | None = None,
+    verify: bool | None = None,
+) -> AsyncGraph:
+    """Open a graph for an asynchronous program; see `omnigraph.open`."""
+    graph = await run(
+        opening.open,
+        uri,
+        branch=branch,
+        actor=actor,
+        read_only=read_only,
+        durability=durability,
+        storage_options=storage_options,
+        verify=verify,
+    )
+    return AsyncGraph(graph)

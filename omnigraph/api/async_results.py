@@ -1,0 +1,323 @@
+"""What the methods of `AsyncGraph` return where a blocking graph returns something lazy.
+
+Streams, feeds, node and edge sets, prepared queries, merge sessions, transactions: each wraps the
+blocking object, and reads it in a thread.
+"""
+
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Generic, Self, TypeVar
+
+import pyarrow as pa
+
+from omnigraph.api.threads import AsyncFacet, in_thread, iterate, run, run_in
+from omnigraph.api.transactions import Transaction
+from omnigraph.baseline import Baseline
+from omnigraph.errors import EntityConflict, UsageError
+from omnigraph.feed import ChangeBlock, Feed
+from omnigraph.lazy import Lazy
+from omnigraph.merges import MergeSession
+from omnigraph.merging.strategy import Answer
+from omnigraph.nodes import Chain, EdgeSet, Hops, NodeSet
+from omnigraph.prepared import Prepared
+from omnigraph.receipt import Receipt
+from omnigraph.result import ResultStream
+from omnigraph.row import Row
+
+_NOT_OPEN = "the transaction is not open: use it inside its `async with` block"
+Entities = TypeVar("Entities", bound=Chain)
+
+
+class AsyncResultStream:
+    """The batches of a query: `async for batch in stream`. Close it, or use `async with`.
+
+    The query starts with the first batch, or with `await stream`.
+    """
+
+    def __init__(self, open_stream: Callable[[], ResultStream]) -> None:
+        self._open_stream = open_stream
+        self._stream: ResultStream | None = None
+
+    async def open(self) -> ResultStream:
+        """Start the query, and return the blocking stream."""
+        if self._stream is None:
+            self._stream = await run(self._open_stream)
+        return self._stream
+
+    def __await__(self) -> Generator[Any, Any, Self]:
+        yield from self.open().__await__()
+        return self
+
+    def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
+        return self
+
+    async def __anext__(self) -> pa.RecordBatch:
+        batch = await run(next, await self.open(), None)
+        if batch is None:
+            raise StopAsyncIteration
+        return batch
+
+    async def iter_rows(self) -> AsyncIterator[Row]:
+        """Row by row."""
+        async for row in iterate((await self.open()).iter_rows()):
+            yield row
+
+    async def close(self) -> None:
+        """Close the stream; the remaining batches are not read."""
+        if self._stream is not None:
+            await run(self._stream.close)
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class AsyncFeed(AsyncFacet[Feed]):
+    """A change feed: `async for block in feed`; `cursor` is the position after the last block."""
+
+    def __aiter__(self) -> AsyncIterator[ChangeBlock]:
+        return iterate(self.sync)
+
+    def to_arrow_batches(self) -> AsyncIterator[pa.RecordBatch]:
+        """One Arrow batch per commit."""
+        return iterate(self.sync.to_arrow_batches())
+
+    @property
+    def cursor(self) -> str:
+        """The position to continue from."""
+        return self.sync.cursor
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether the newest commit was reached."""
+        return self.sync.caught_up
+
+
+class AsyncBaseline(AsyncFacet[Baseline]):
+    """Everything at one commit: `async for document in baseline`."""
+
+    def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
+        return iterate(self.sync)
+
+    def lines(self) -> AsyncIterator[bytes]:
+        """The documents as lines of JSON."""
+        return iterate(self.sync.lines())
+
+    @property
+    def cursor(self) -> str | None:
+        """The position from which a feed continues; None until everything was read."""
+        return self.sync.cursor
+
+    @property
+    def commit_id(self) -> str:
+        """The commit that is read."""
+        return self.sync.commit_id
+
+
+class AsyncPrepared(AsyncFacet[Prepared]):
+    """A checked query that is awaited like a function: `await friends(name="ann")`."""
+
+    async def __call__(self, /, **params: Any) -> Any:
+        """Run it: a read returns a `Result`, a mutation a `Receipt`."""
+        return await run(self.sync, **params)
+
+    explain = in_thread(Prepared.explain)
+
+    @property
+    def name(self) -> str:
+        """The name of the query."""
+        return self.sync.name
+
+    @property
+    def params(self) -> Mapping[str, str]:
+        """The types of the parameters, by name."""
+        return self.sync.params
+
+
+class AsyncMergeSession(AsyncFacet[MergeSession]):
+    """A merge whose conflicts are decided one by one: `resolve`, inspect, `commit`."""
+
+    preview = in_thread(MergeSession.preview)
+    commit = in_thread(MergeSession.commit)
+    to_arrow = in_thread(MergeSession.to_arrow)
+
+    async def conflicts(self) -> tuple[EntityConflict, ...]:
+        """All conflicts so far, decided or not."""
+        return await run(lambda: self.sync.conflicts)
+
+    async def open(self) -> tuple[EntityConflict, ...]:
+        """The conflicts that are not decided yet."""
+        return await run(lambda: self.sync.open)
+
+    async def resolve(self, which: int | EntityConflict, choice: Answer) -> Self:
+        """Decide one conflict: `ours`, `theirs`, or a dict of properties and their values."""
+        await run(self.sync.resolve, which, choice)
+        return self
+
+    async def resolve_all(
+        self, choice: Answer, *, type: str | None = None, kind: str | None = None
+    ) -> Self:
+        """Decide every open conflict, or those of a type or a kind."""
+        await run(self.sync.resolve_all, choice, type=type, kind=kind)
+        return self
+
+
+class AsyncEntitySet(Generic[Entities]):
+    """A set of nodes or edges: building it reads nothing, its ends are coroutines."""
+
+    def __init__(self, build: Callable[[], Entities], execute: Callable[..., Any] = run) -> None:
+        self._build = build
+        self._execute = execute
+
+    async def _call(self, name: str, /, *args: Any, **options: Any) -> Any:
+        return await self._execute(lambda: getattr(self._build(), name)(*args, **options))
+
+    def _then(self, step: Callable[[Entities], Entities]) -> Self:
+        return type(self)(lambda: step(self._build()), self._execute)
+
+    async def __aiter__(self) -> AsyncIterator[Row]:
+        for row in await self.result():
+            yield row
+
+    def filter(self, predicate: str, /, **params: Any) -> Self:
+        """Keep entities for which a predicate holds: `filter("age > $min", min=30)`."""
+        return self._then(lambda entities: entities.filter(predicate, **params))
+
+    def where(self, **values: Any) -> Self:
+        """Keep entities whose properties have these values."""
+        return self._then(lambda entities: entities.where(**values))
+
+    def select(self, *names: str) -> Self:
+        """Choose the properties to return."""
+        return self._then(lambda entities: entities.select(*names))
+
+    def order_by(self, *names: str) -> Self:
+        """Sort by properties; `-age` sorts in descending order."""
+        return self._then(lambda entities: entities.order_by(*names))
+
+    def limit(self, n: int) -> Self:
+        """Return at most `n` entities."""
+        return self._then(lambda entities: entities.limit(n))
+
+    def offset(self, n: int) -> Self:
+        """Skip `n` entities."""
+        return self._then(lambda entities: entities.offset(n))
+
+    result = in_thread(Chain.result)
+    to_query = in_thread(Chain.to_query)
+    count = in_thread(Chain.count)
+    exists = in_thread(Chain.exists)
+    ids = in_thread(Chain.ids)
+    to_arrow = in_thread(Lazy.to_arrow)
+    to_batches = in_thread(Lazy.to_batches)
+    to_reader = in_thread(Lazy.to_reader)
+    to_pandas = in_thread(Lazy.to_pandas)
+    to_polars = in_thread(Lazy.to_polars)
+    to_numpy = in_thread(Lazy.to_numpy)
+    to_dicts = in_thread(Lazy.to_dicts)
+    to_lists = in_thread(Lazy.to_lists)
+    to_records = in_thread(Lazy.to_records)
+    one = in_thread(Lazy.one)
+    one_or_none = in_thread(Lazy.one_or_none)
+    first = in_thread(Lazy.first)
+    scalar = in_thread(Lazy.scalar)
+    scalars = in_thread(Lazy.scalars)
+    write_parquet = in_thread(Lazy.write_parquet)
+    write_csv = in_thread(Lazy.write_csv)
+    write_ndjson = in_thread(Lazy.write_ndjson)
+    write_ipc = in_thread(Lazy.write_ipc)
+    show = in_thread(Lazy.show)
+
+
+class AsyncNodeSet(AsyncEntitySet[NodeSet]):
+    """Nodes of one type, or of one interface."""
+
+    def out(self, edge: str, *, hops: Hops = 1) -> Self:
+        """The nodes that edges from here lead to."""
+        return self._then(lambda nodes: nodes.out(edge, hops=hops))
+
+    def in_(self, edge: str, *, hops: Hops = 1) -> Self:
+        """The nodes from which edges lead here."""
+        return self._then(lambda nodes: nodes.in_(edge, hops=hops))
+
+    def both(self, edge: str, *, hops: Hops = 1) -> Self:
+        """The neighbours along edges in either direction."""
+        return self._then(lambda nodes: nodes.both(edge, hops=hops))
+
+
+class AsyncEdgeSet(AsyncEntitySet[EdgeSet]):
+    """Edges of one type: their ids, both endpoints and properties."""
+
+
+class AsyncTransaction:
+    """Writes that become one commit at the end of the `async with` block.
+
+    All of its calls run in one thread, which belongs to the transaction.
+    """
+
+    def __init__(self, begin: Callable[[], Transaction]) -> None:
+        self._begin = begin
+        self._executor: ThreadPoolExecutor | None = None
+        self._transaction: Transaction | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._executor is not None or self._transaction is not None:
+            raise UsageError(reason="a transaction runs once")
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="omnigraph-transaction")
+        try:
+            self._transaction = await self._run(lambda: self._begin().__enter__())
+        except BaseException:
+            self._release_thread()
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            await self._call("__exit__", kind)
+        finally:
+            self._release_thread()
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """The receipt of the commit; None before the end of the block."""
+        return None if self._transaction is None else self._transaction.receipt
+
+    mutate = in_thread(Transaction.mutate)
+    insert = in_thread(Transaction.insert)
+    upsert = in_thread(Transaction.upsert)
+    connect_nodes = in_thread(Transaction.connect_nodes)
+    update = in_thread(Transaction.update)
+    delete = in_thread(Transaction.delete)
+    load = in_thread(Transaction.load)
+    query = in_thread(Transaction.query)
+
+    def nodes(self, type_name: str, /) -> AsyncNodeSet:
+        """The nodes of a type, as this transaction sees them."""
+        return AsyncNodeSet(lambda: self._opened().nodes(type_name), self._run)
+
+    def edges(self, type_name: str, /) -> AsyncEdgeSet:
+        """The edges of a type, as this transaction sees them."""
+        return AsyncEdgeSet(lambda: self._opened().edges(type_name), self._run)
+
+    def _opened(self) -> Transaction:
+        if self._transaction is None or self._executor is None:
+            raise UsageError(reason=_NOT_OPEN)
+        return self._transaction
+
+    async def _call(self, name: str, /, *args: Any, **options: Any) -> Any:
+        call = getattr(self._opened(), name)
+        return await self._run(lambda: call(*args, **options))
+
+    async def _run(self, call: Callable[[], Any], /) -> Any:
+        executor = self._executor
+        if executor is None:
+            raise UsageError(reason=_NOT_OPEN)
+        return await run_in(executor, call)
+
+    def _release_thread(self) -> None:
+        if self._executor is not None:
+            self._executor.shutdown(wait=False)
+            self._executor = None

@@ -1,0 +1,158 @@
+"""`graph.branches`: the branches of a graph, as a mapping of names, with the verbs of git.
+
+Merge sessions belong here because they are about two branches; a merge in one call is the daily
+verb `graph.merge`.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+from omnigraph.api.facet import Facet
+from omnigraph.api.handle import Handle
+from omnigraph.api.merges import open_session
+from omnigraph.errors import BranchNotFound, InputError, OmnigraphError
+from omnigraph.history import branches
+from omnigraph.history.line import Line
+from omnigraph.history.points import Named, check_point, find_point
+from omnigraph.history.refs import Ref, find_ref
+from omnigraph.history.rename import rename_branch
+from omnigraph.history.snapshot import Snapshot, of_state
+from omnigraph.history.tags import line_with
+from omnigraph.merges import MergeSession
+from omnigraph.merging.sides import Granularity
+from omnigraph.naming import clean
+
+if TYPE_CHECKING:
+    from omnigraph.api.graph import Graph
+
+
+class Branches(Facet):
+    """The branches of a graph: iterate over the names, look one up, create, rename, delete.
+
+    >>> from omnigraph import testing
+    >>> with testing.graph("node Person { name: String @key }") as graph:
+    ...     review = graph.branches.create("review")
+    ...     list(graph.branches), "review" in graph.branches, graph.branches["review"].parent
+    (['main', 'review'], True, 'main')
+    """
+
+    __slots__ = ("_make_graph",)
+
+    def __init__(self, handle: Handle, make_graph: "Callable[[Handle], Graph]") -> None:
+        super().__init__(handle)
+        self._make_graph = make_graph
+
+    def names(self) -> list[str]:
+        """All names, sorted; one listing of the store."""
+        self._handle.require_open()
+        return branches.list_branches(self._handle.store)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __len__(self) -> int:
+        return len(self.names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names()
+
+    def __getitem__(self, name: str) -> Ref:
+        """The origin of a branch: its ULID, parent and fork commit."""
+        self._handle.require_open()
+        return find_ref(self._handle.store, clean(name))
+
+    def get(self, name: str) -> Ref | None:
+        """The origin of a branch; None when there is no branch of that name."""
+        try:
+            return self[name]
+        except BranchNotFound:
+            return None
+
+    def create(
+        self, name: str, *, from_: Named | None = None, commit: Named | None = None
+    ) -> "Graph":
+        """Create a branch from the head of a branch, this one by default, or from a revision.
+
+        `from_` is a branch, or whatever `graph.at` takes: a commit, a tag, a moment, `HEAD~1`;
+        `commit` is the same as seen from that branch. Returns a graph on the new branch.
+        """
+        return self._make_graph(fork_branch(self._handle, name, from_, commit))
+
+    def rename(self, name: str, new: str) -> "Graph":
+        """Rename a branch and return a graph on it; other handles on the branch stay valid."""
+        handle = self._handle
+        handle.require_writable("renaming a branch")
+        renamed = rename_branch(handle.store, name, new, actor=handle.actor)
+        return self._make_graph(handle.with_branch_head(renamed))
+
+    def delete(self, name: str) -> None:
+        """Delete a branch; commits that other branches have taken from it stay."""
+        handle = self._handle
+        handle.require_writable("deleting a branch")
+        branches.delete_branch(handle.store, name, bound=handle.branch_name)
+
+    def merge_session(  # noqa: PLR0913 - all but two are keywords
+        self,
+        source: str | None = None,
+        into: str | None = None,
+        *,
+        granularity: Granularity = "entity",
+        collapse_edges: bool = False,
+        message: str | None = None,
+        actor: str | None = None,
+        engine: Literal["auto", "spark", "local"] = "auto",
+        spark: Any = None,
+    ) -> MergeSession:
+        """Open a merge whose conflicts are inspected and decided before it is committed.
+
+        Source and target are those of `graph.merge`.
+        """
+        return open_session(
+            self._handle,
+            (source, into),
+            granularity=granularity,
+            collapse_edges=collapse_edges,
+            authorship=(message, actor),
+            engine=(engine, spark),
+        )
+
+
+def fork_branch(
+    handle: Handle, name: str, from_: Named | None = None, commit: Named | None = None
+) -> Handle:
+    """Create a branch and return a handle on it."""
+    handle.require_writable("creating a branch")
+    source, commit_id = _find_fork_point(handle, from_, commit)
+    created = branches.create_branch(
+        handle.store, name, source, commit_id=commit_id, actor=handle.actor
+    )
+    return handle.with_branch_head(created)
+
+
+def _find_fork_point(
+    handle: Handle, from_: Named | None, commit: Named | None
+) -> tuple[Line, str | None]:
+    """The branch that a new one forks from, and the commit, unless that is the head."""
+    store, source = handle.store, handle.branch_head
+    if from_ is not None and str(from_).strip() != handle.branch_name:
+        check_point(from_)
+        try:
+            source = branches.open_line(store, str(from_))
+        except (BranchNotFound, InputError) as unknown:
+            snapshot = _find_revision(handle, from_, unknown)
+            if commit is not None:
+                snapshot = find_point(store, source, snapshot, commit)
+            return line_with(store, source, snapshot.commit_id), snapshot.commit_id
+    if commit is None:
+        return source, None
+    head = of_state(store, source, source.refresh())
+    snapshot = find_point(store, source, head, commit)
+    return line_with(store, source, snapshot.commit_id), snapshot.commit_id
+
+
+def _find_revision(handle: Handle, revision: Named, unknown: OmnigraphError) -> Snapshot:
+    """The snapshot of a word that names no branch; else the error about the unknown branch."""
+    try:
+        return find_point(handle.store, handle.branch_head, handle.latest_snapshot(), revision)
+    except InputError:
+        raise unknown from None

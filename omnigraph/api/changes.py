@@ -1,0 +1,207 @@
+"""`graph.changes`: what changed, commit by commit: feeds, pages, baselines.
+
+Each call takes one snapshot. Following a branch waits between two reads of its head, and ends when
+the handle is closed, so that no thread waits for longer than a fraction of a second.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from os import PathLike
+from pathlib import Path
+
+from omnigraph.api.facet import Facet
+from omnigraph.api.handle import Handle
+from omnigraph.baseline import Baseline
+from omnigraph.boundary import guarded
+from omnigraph.errors import GraphClosed, InputError, UsageError
+from omnigraph.events import operation
+from omnigraph.feed import BlockChanges, ChangeBlock, Feed, Names, Position, Wanted, open_feed
+from omnigraph.history.changes import commit_block
+from omnigraph.pages import BYTES, CHANGES, COMMITS, ChangePage, CommitPage, PageLimits
+from omnigraph.pages import commit_pages as pages_of_commit
+from omnigraph.pages import poll as page_of_feed
+
+_CLOSE_CHECK_SECONDS = 0.1  # how often a waiting reader checks whether its handle was closed
+Wait = Callable[[float], object]
+
+
+class Changes(Facet):
+    """The change feed of a branch: read it, follow it, page through it.
+
+    >>> from omnigraph import testing
+    >>> with testing.graph("node Person { name: String @key }") as graph:
+    ...     _ = graph.insert("Person", {"name": "ada"})
+    ...     blocks = list(graph.changes.feed("beginning"))
+    ...     [(change.op, change.id) for change in blocks[-1].changes]
+    [('insert', 'ada')]
+    """
+
+    __slots__ = ()
+
+    def feed(
+        self,
+        start: str | None = None,
+        *,
+        cursor: str | None = None,
+        types: Names = None,
+        kinds: Names = None,
+        ops: Names = None,
+    ) -> Feed:
+        """The commits of the branch after a position, up to the newest, as blocks of changes.
+
+        `start` is `beginning`, `after:` and a commit id, or `now`, which is the default and
+        returns no block, only a `.cursor` to continue from. A cursor works only with the filter
+        that it was made with.
+        """
+        return _open_feed(self._handle, Wanted(types, kinds, ops), Position(start, cursor))
+
+    def follow(  # noqa: PLR0913 - all but one are keywords
+        self,
+        start: str | None = None,
+        *,
+        cursor: str | None = None,
+        poll: float = 2.0,
+        stop: threading.Event | None = None,
+        wait: Wait | None = None,
+        types: Names = None,
+        kinds: Names = None,
+        ops: Names = None,
+    ) -> Iterator[ChangeBlock]:
+        """A feed without an end: checks for new commits every `poll` seconds.
+
+        Ends when `stop` is set or the handle is closed. The position is fixed by the call, not by
+        the first `next`. `wait(seconds)` replaces the waiting.
+        """
+        handle = self._handle
+        check_followable(handle, poll)
+        stopped = stop or threading.Event()
+        pause = wait or (lambda seconds: _wait(handle, stopped, seconds))
+        wanted = Wanted(types, kinds, ops)
+        feed = _open_feed(handle, wanted, Position(start, cursor))
+        return _follow_feed(handle, feed, wanted, stopped, lambda: pause(poll))
+
+    def poll(  # noqa: PLR0913 - all but one are keywords
+        self,
+        start: str | None = None,
+        *,
+        cursor: str | None = None,
+        page_token: str | None = None,
+        limit: int = CHANGES,
+        max_bytes: int = BYTES,
+        max_commits: int = COMMITS,
+        types: Names = None,
+        kinds: Names = None,
+        ops: Names = None,
+    ) -> ChangePage:
+        """One page of the feed, for services.
+
+        A page that ends inside a commit has a `next_page_token` for the next call. A page that
+        ends after a commit has a `cursor`, and `caught_up` when that was the newest commit.
+        """
+        handle, wanted = self._handle, Wanted(types, kinds, ops)
+        limits = PageLimits(limit, max_bytes, max_commits)
+        position = Position(start, cursor, page_token)
+        with operation("poll_changes", handle.branch_name) as event:
+            snapshot = handle.latest_snapshot()
+            page = page_of_feed(snapshot, handle.branch_head, wanted, limits, position)
+            event.rows = sum(len(block.changes) for block in page.blocks)
+        return page
+
+    def commit_page(  # noqa: PLR0913 - all but one are keywords
+        self,
+        commit_id: str,
+        *,
+        page_token: str | None = None,
+        limit: int = CHANGES,
+        max_bytes: int = BYTES,
+        types: Names = None,
+        kinds: Names = None,
+        ops: Names = None,
+    ) -> CommitPage:
+        """One page of what a commit changed against its first parent."""
+        snapshot, limits = self._handle.at(commit_id).snapshot, PageLimits(limit, max_bytes)
+        return next(pages_of_commit(snapshot, Wanted(types, kinds, ops), limits, page_token))
+
+    def commit_pages(
+        self,
+        commit_id: str,
+        *,
+        page_token: str | None = None,
+        limit: int = CHANGES,
+        max_bytes: int = BYTES,
+        **filters: Names,
+    ) -> Iterator[CommitPage]:
+        """All pages of what a commit changed, from the first or from a page token on."""
+        snapshot, limits = self._handle.at(commit_id).snapshot, PageLimits(limit, max_bytes)
+        return pages_of_commit(snapshot, Wanted(**filters), limits, page_token)
+
+    def baseline(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        types: Names = None,
+        kinds: Names = None,
+        ops: Names = None,
+    ) -> Baseline:
+        """Everything that the branch holds now, and the cursor from which a feed continues.
+
+        Iterate over it, or give a path for an NDJSON file (.gz and .zst are compressed). `.cursor`
+        is None until everything was read. `ops` only filters the feed that follows.
+        """
+        handle = self._handle
+        wanted = Wanted(types, kinds, ops)
+        baseline = Baseline(handle.latest_snapshot(), handle.branch_head, wanted)
+        if path is not None:
+            with operation("baseline", handle.branch_name) as event:
+                baseline.write(Path(path))
+                event.rows = baseline.count
+        return baseline
+
+
+@guarded
+def changes_of_commit(handle: Handle, commit_id: str, **filters: Names) -> BlockChanges:
+    """All changes of one commit against its first parent."""
+    snapshot = handle.at(commit_id).snapshot
+    block = commit_block(snapshot, Wanted(**filters).within(iter([snapshot.schema.ir])))
+    return ChangeBlock(block, "").changes
+
+
+def check_followable(handle: Handle, poll: float) -> None:
+    """Raise `UsageError` on a pinned handle, and `InputError` for a wrong interval."""
+    if handle.pinned:
+        raise UsageError(reason="a handle on one moment of the past has nothing to follow")
+    if not poll > 0:
+        raise InputError(reason=f"poll is a number of seconds above 0, not {poll}")
+
+
+def _open_feed(handle: Handle, wanted: Wanted, position: Position) -> Feed:
+    return open_feed(handle.latest_snapshot(), handle.branch_head, wanted, position)
+
+
+def _follow_feed(
+    handle: Handle,
+    feed: Feed,
+    wanted: Wanted,
+    stopped: threading.Event,
+    pause: Callable[[], object],
+) -> Iterator[ChangeBlock]:
+    while True:
+        for block in feed:
+            if handle.closed or stopped.is_set():
+                return
+            yield block
+        if handle.closed or stopped.is_set():
+            return
+        pause()
+        try:
+            feed = _open_feed(handle, wanted, Position(cursor=feed.cursor))
+        except GraphClosed:
+            return
+
+
+def _wait(handle: Handle, stopped: threading.Event, seconds: float) -> None:
+    remaining = seconds
+    while remaining > 0 and not handle.closed:
+        if stopped.wait(min(remaining, _CLOSE_CHECK_SECONDS)):
+            return
+        remaining -= _CLOSE_CHECK_SECONDS

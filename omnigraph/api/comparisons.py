@@ -1,0 +1,156 @@
+"""Logs of commits, and the difference between two revisions. Nothing here changes a graph."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from omnigraph.api.handle import Handle
+from omnigraph.commits import CommitLog
+from omnigraph.comparison import Diff, Names, compare_snapshots
+from omnigraph.errors import BranchNotFound
+from omnigraph.history.bases import common_base
+from omnigraph.history.branches import list_branches, open_line
+from omnigraph.history.commit import Commit
+from omnigraph.history.log import in_order
+from omnigraph.history.points import find_point
+from omnigraph.history.snapshot import Snapshot, of_state
+from omnigraph.history.tags import list_tags
+from omnigraph.naming import require_text
+
+if TYPE_CHECKING:
+    from omnigraph.api.graph import Graph
+
+State = str | int | datetime | timedelta | Snapshot | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilter:
+    """Which commits a log shows."""
+
+    since: datetime | None = None
+    actor: str | None = None
+    type_name: str | None = None
+
+    def accepts(self, commit: Commit) -> bool:
+        """Whether the log shows a commit."""
+        if self.actor is not None and commit.actor != self.actor:
+            return False
+        if self.since is not None and commit.published < self.since:
+            return False
+        names = {key.partition(":")[2] for key in commit.tables}
+        return self.type_name is None or self.type_name in names
+
+
+def log(  # noqa: PLR0913 - all but the first are keywords
+    handle: Handle,
+    branch: str | None = None,
+    *,
+    limit: int | None = None,
+    since: datetime | None = None,
+    actor: str | None = None,
+    type: str | None = None,
+    all: bool = False,
+) -> CommitLog:
+    """The commits that this graph is based on, newest first; of another branch, or of `all`.
+
+    A notebook draws it as a picture; `print(graph.log().draw())` draws it as text.
+    """
+    handle.require_open()
+    type_name = None if type is None else require_text(type, "type")
+    shown = LogFilter(since, actor, type_name)
+    return read_log(handle, branch, shown, limit=limit, all_branches=all)
+
+
+def diff(
+    handle: Handle,
+    a: "State | Graph",
+    b: "State | Graph" = None,
+    *,
+    types: Names = None,
+    kinds: Names = None,
+    ops: Names = None,
+) -> Diff:
+    """The changes from `a` to `b`, entity by entity; without `b` to what this graph shows.
+
+    Each is a branch, a commit id, a version, a moment, `HEAD~3`, or a graph. `main..dev` is
+    both in one word; `main...dev` is what `dev` changed since it left `main`.
+
+    Raises `ChangeSchemaBoundary` where a type has other properties in the two states, and
+    `HistoryReclaimed` where a cleanup has removed one of them.
+    """
+    handle.require_open()
+    before, after = _find_pair(handle, a, b)
+    return compare_snapshots(before, after, types, kinds, ops)
+
+
+def read_log(
+    handle: Handle,
+    branch: str | None,
+    log_filter: LogFilter,
+    *,
+    limit: int | None,
+    all_branches: bool,
+) -> CommitLog:
+    """The commits that a branch is based on, or all branches, newest first."""
+    commits = _commits_of_all(handle) if all_branches else _commits_below(handle, branch)
+    accepted = islice(filter(log_filter.accepts, commits), limit)
+    return CommitLog(map(handle.attach, accepted), lambda: _names_by_commit(handle))
+
+
+def _find_pair(
+    handle: Handle, old: "State | Graph", new: "State | Graph"
+) -> tuple[Snapshot, Snapshot]:
+    if isinstance(old, str) and ".." in old and new is None:
+        first, dots, second = old.partition("..." if "..." in old else "..")
+        before, after = _find_state(handle, first or None), _find_state(handle, second or None)
+        return (common_base(after, before), after) if dots == "..." else (before, after)
+    return _find_state(handle, old), _find_state(handle, new)
+
+
+def _find_state(handle: Handle, state: "State | Graph") -> Snapshot:
+    from omnigraph.api.graph import Graph
+
+    if state is None:
+        return handle.latest_snapshot()
+    if isinstance(state, Snapshot):
+        return state
+    if isinstance(state, Graph):
+        return state._handle.latest_snapshot()
+    return find_point(handle.store, handle.branch_head, handle.latest_snapshot(), state)
+
+
+def _commits_below(handle: Handle, branch: str | None) -> Iterator[Commit]:
+    snapshot = handle.snapshot
+    if branch is not None:
+        branch_head = open_line(handle.store, branch)
+        snapshot = of_state(handle.store, branch_head, branch_head.base())
+    return snapshot.log.newest_first(snapshot.commit_id)
+
+
+def _commits_of_all(handle: Handle) -> Iterator[Commit]:
+    commits: dict[str, Commit] = {}
+    for snapshot in _heads_by_branch(handle).values():
+        commits |= snapshot.log.ancestors(snapshot.commit_id)
+    return iter(in_order(commits.values()))
+
+
+def _heads_by_branch(handle: Handle) -> dict[str, Snapshot]:
+    heads = {}
+    for name in list_branches(handle.store):
+        with suppress(BranchNotFound):  # deleted since it was listed
+            branch_head = open_line(handle.store, name)
+            heads[name] = of_state(handle.store, branch_head, branch_head.base())
+    return heads
+
+
+def _names_by_commit(handle: Handle) -> dict[str, tuple[str, ...]]:
+    """The branches whose head is a commit, and its tags."""
+    names: dict[str, tuple[str, ...]] = {}
+    labels = [(head.commit_id, name) for name, head in _heads_by_branch(handle).items()]
+    labels += [(tag.commit_id, f"tag: {tag.name}") for tag in list_tags(handle.store)]
+    for commit_id, label in labels:
+        names[commit_id] = (*names.get(commit_id, ()), label)
+    return names

@@ -1,0 +1,376 @@
+"""The public surface of the facets, as protocols; `surface.py` has the one of the graph.
+
+The methods are documented where they are implemented.
+"""
+
+# ruff: noqa: D102, PLR0913
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from os import PathLike
+    from threading import Event
+
+    from omnigraph.api.changes import Wait
+    from omnigraph.api.schema import SchemaText
+    from omnigraph.api.surface import GraphSurface
+    from omnigraph.baseline import Baseline
+    from omnigraph.engine.optimize import Optimized
+    from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan
+    from omnigraph.feed import ChangeBlock, Feed, Names
+    from omnigraph.health.finding import Checkup
+    from omnigraph.health.repair_report import Repair
+    from omnigraph.health.status import Status
+    from omnigraph.history.audit import Outcome
+    from omnigraph.history.commit import Commit
+    from omnigraph.history.copy import Copied
+    from omnigraph.history.copy import Progress as CopyProgress
+    from omnigraph.history.intent import SetAside
+    from omnigraph.history.points import Named
+    from omnigraph.history.refs import Ref
+    from omnigraph.history.retention.absence import Absence
+    from omnigraph.history.retention.collect import Progress as CleanupProgress
+    from omnigraph.history.retention.policy import Duration
+    from omnigraph.history.retention.report import Cleanup
+    from omnigraph.history.tags import Tag
+    from omnigraph.history.trace import Blamed, EntityHistory
+    from omnigraph.ingest.load import LoadMode
+    from omnigraph.lang.schema.ir import SchemaIR
+    from omnigraph.merges import MergeResult, MergeSession
+    from omnigraph.merging.sides import Granularity
+    from omnigraph.merging.strategy import Strategy
+    from omnigraph.pages import ChangePage, CommitPage
+    from omnigraph.pipeline.engine import Engine
+    from omnigraph.pipeline.frames import SparkGraph
+    from omnigraph.receipt import Receipt
+
+
+class BranchesSurface(Protocol):
+    """`graph.branches`."""
+
+    def names(self) -> list[str]: ...
+
+    def __iter__(self) -> Iterator[str]: ...
+
+    def __len__(self) -> int: ...
+
+    def __contains__(self, name: object) -> bool: ...
+
+    def __getitem__(self, name: str) -> Ref: ...
+
+    def get(self, name: str) -> Ref | None: ...
+
+    def create(
+        self, name: str, *, from_: Named | None = None, commit: Named | None = None
+    ) -> GraphSurface: ...
+
+    def rename(self, name: str, new: str) -> GraphSurface: ...
+
+    def delete(self, name: str) -> None: ...
+
+    def merge_session(
+        self,
+        source: str | None = None,
+        into: str | None = None,
+        *,
+        granularity: Granularity = "entity",
+        collapse_edges: bool = False,
+        message: str | None = None,
+        actor: str | None = None,
+        engine: Engine = "auto",
+        spark: Any = None,
+    ) -> MergeSession: ...
+
+
+class TagsSurface(Protocol):
+    """`graph.tags`."""
+
+    def values(self) -> list[Tag]: ...
+
+    def names(self) -> list[str]: ...
+
+    def __iter__(self) -> Iterator[str]: ...
+
+    def __len__(self) -> int: ...
+
+    def __contains__(self, name: object) -> bool: ...
+
+    def __getitem__(self, name: str) -> Tag: ...
+
+    def get(self, name: str) -> Tag | None: ...
+
+    def create(
+        self, name: str, point: Named | None = None, *, message: str | None = None
+    ) -> Tag: ...
+
+    def delete(self, name: str) -> None: ...
+
+
+class RevisionsSurface(Protocol):
+    """`graph.revisions`."""
+
+    def commit(self, commit_id: str) -> Commit: ...
+
+    def pin(self) -> GraphSurface: ...
+
+    def history(
+        self, type_name: str, key: Any, /, *, kind: str | None = None, limit: int | None = None
+    ) -> EntityHistory: ...
+
+    def blame(
+        self, type_name: str, key: Any, /, *, kind: str | None = None
+    ) -> dict[str, Blamed]: ...
+
+    def revert(
+        self,
+        commit: Named,
+        *,
+        mainline: int | None = None,
+        branch: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        if_commit: str | None = None,
+        strategy: Strategy = None,
+        granularity: Granularity = "entity",
+        dry_run: bool = False,
+    ) -> MergeResult: ...
+
+    def cherry_pick(
+        self,
+        commit: Named,
+        into: str | None = None,
+        *,
+        mainline: int | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        if_commit: str | None = None,
+        strategy: Strategy = None,
+        granularity: Granularity = "entity",
+        dry_run: bool = False,
+    ) -> MergeResult: ...
+
+
+class SchemaSurface(Protocol):
+    """`graph.schema`."""
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def ir(self) -> SchemaIR: ...
+
+    @property
+    def node_types(self) -> tuple[str, ...]: ...
+
+    @property
+    def edge_types(self) -> tuple[str, ...]: ...
+
+    def plan(
+        self, new: SchemaText, *, allow_data_loss: bool = False, branch: str | None = None
+    ) -> SchemaPlan: ...
+
+    def apply(
+        self,
+        new: SchemaText | SchemaPlan,
+        *,
+        allow_data_loss: bool = False,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        dry_run: bool = False,
+    ) -> SchemaApplied: ...
+
+
+class ChangesSurface(Protocol):
+    """`graph.changes`."""
+
+    def feed(
+        self,
+        start: str | None = None,
+        *,
+        cursor: str | None = None,
+        types: Names = None,
+        kinds: Names = None,
+        ops: Names = None,
+    ) -> Feed: ...
+
+    def follow(
+        self,
+        start: str | None = None,
+        *,
+        cursor: str | None = None,
+        poll: float = 2.0,
+        stop: Event | None = None,
+        wait: Wait | None = None,
+        types: Names = None,
+        kinds: Names = None,
+        ops: Names = None,
+    ) -> Iterator[ChangeBlock]: ...
+
+    def poll(
+        self,
+        start: str | None = None,
+        *,
+        cursor: str | None = None,
+        page_token: str | None = None,
+        limit: int = ...,
+        max_bytes: int = ...,
+        max_commits: int = ...,
+        types: Names = None,
+        kinds: Names = None,
+        ops: Names = None,
+    ) -> ChangePage: ...
+
+    def commit_page(
+        self,
+        commit_id: str,
+        *,
+        page_token: str | None = None,
+        limit: int = ...,
+        max_bytes: int = ...,
+        types: Names = None,
+        kinds: Names = None,
+        ops: Names = None,
+    ) -> CommitPage: ...
+
+    def commit_pages(
+        self,
+        commit_id: str,
+        *,
+        page_token: str | None = None,
+        limit: int = ...,
+        max_bytes: int = ...,
+        **filters: Names,
+    ) -> Iterator[CommitPage]: ...
+
+    def baseline(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        types: Names = None,
+        kinds: Names = None,
+        ops: Names = None,
+    ) -> Baseline: ...
+
+
+class OperationsSurface(Protocol):
+    """`graph.maintenance.operations`."""
+
+    def recoveries(self) -> list[Outcome]: ...
+
+    def set_aside(self) -> list[SetAside]: ...
+
+    def retry(self, operation_id: str) -> Outcome | None: ...
+
+    def drop(self, operation_id: str) -> Outcome: ...
+
+
+class MaintenanceSurface(Protocol):
+    """`graph.maintenance`."""
+
+    @property
+    def operations(self) -> OperationsSurface: ...
+
+    def optimize(
+        self,
+        *,
+        types: Collection[str] | None = None,
+        engine: Engine = "auto",
+        spark: Any = None,
+        branch: str | None = None,
+        actor: str | None = None,
+    ) -> Optimized: ...
+
+    def ensure_indices(
+        self,
+        *,
+        engine: Engine = "auto",
+        spark: Any = None,
+        branch: str | None = None,
+        actor: str | None = None,
+    ) -> Receipt: ...
+
+    def pending_indices(self) -> list[tuple[str, str, str]]: ...
+
+    def cleanup(
+        self,
+        *,
+        keep: int | None = None,
+        older_than: Duration | None = None,
+        confirm: bool = False,
+        grace: Duration | None = None,
+        erase: bool = False,
+        purge_dropped: bool = False,
+        engine: Engine = "auto",
+        spark: Any = None,
+        progress: CleanupProgress | None = None,
+    ) -> Cleanup: ...
+
+    def hold(self) -> AbstractContextManager[GraphSurface]: ...
+
+    def check_absent(
+        self,
+        type_name: str,
+        entity_id: str,
+        *,
+        also: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+    ) -> Absence: ...
+
+    def check(
+        self,
+        *,
+        quick: bool = False,
+        sample: float | None = None,
+        engine: Engine = "auto",
+        spark: Any = None,
+        progress: Callable[[str], object] | None = None,
+    ) -> Checkup: ...
+
+    def status(self) -> Status: ...
+
+    def repair(
+        self,
+        *,
+        confirm: bool = False,
+        force: bool = False,
+        restore: str | None = None,
+        name: str | None = None,
+        tag: bool = False,
+        drop: str | None = None,
+        commit: str | None = None,
+    ) -> Repair: ...
+
+    def copy_to(
+        self,
+        uri: str | PathLike[str],
+        *,
+        progress: CopyProgress | None = None,
+        storage_options: Mapping[str, object] | None = None,
+        verify: bool = True,
+    ) -> Copied: ...
+
+
+class SparkSurface(Protocol):
+    """`graph.spark`."""
+
+    def frames(
+        self, session: Any = None, *, master: str | None = None, remote: str | None = None
+    ) -> SparkGraph: ...
+
+    def stream_load(
+        self,
+        frame: Any,
+        type_name: str,
+        *,
+        name: str,
+        checkpoint: str | PathLike[str],
+        mode: LoadMode = "append",
+        branch: str | None = None,
+        rejects: str | PathLike[str] | None = None,
+        available_now: bool = False,
+    ) -> Any: ...

@@ -1,0 +1,316 @@
+"""`Graph`: the facade that users hold.
+
+Daily verbs are methods; everything else is reached through facets: `branches`, `tags`,
+`revisions`, `schema`, `changes`, `maintenance`, `spark`. Each method is one call into a module
+beside this one, which documents it. A graph is cheap, safe to use from several threads, and never
+changes which branch or which commit it is bound to.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+
+from omnigraph.api import comparisons, loads, merges, queries, writes
+from omnigraph.api.branches import Branches
+from omnigraph.api.changes import Changes
+from omnigraph.api.facet import delegate
+from omnigraph.api.handle import Handle
+from omnigraph.api.maintenance import Maintenance
+from omnigraph.api.queries import Params, QueryCall, combine_arguments
+from omnigraph.api.revisions import Revisions
+from omnigraph.api.schema import Schema
+from omnigraph.api.spark import Spark
+from omnigraph.api.tags import Tags
+from omnigraph.boundary import Guarded
+from omnigraph.history.commit import Commit
+from omnigraph.history.points import Named
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.history.tags import Tag
+from omnigraph.nodes import Node
+from omnigraph.prepared import Prepared, Query
+from omnigraph.result import Result, ResultStream
+from omnigraph.storage.store import Store
+
+if TYPE_CHECKING:
+    from omnigraph.api.surface import GraphSurface
+    from omnigraph.health.limits import Warned
+
+Answer = TypeVar("Answer")
+Path = str | PathLike[str]
+
+
+class Graph(Guarded):
+    """An open graph, bound to a branch, or pinned to one commit.
+
+    >>> from omnigraph import testing
+    >>> with testing.graph("node Person { name: String @key  age: I32? }") as graph:
+    ...     receipt = graph.insert("Person", {"name": "ada", "age": 36})
+    ...     graph.query("match { $p: Person } return { $p.name, $p.age }").to_records()
+    [('ada', 36)]
+    """
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return self._handle.describe()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._handle,)
+
+    def _guarded_store(self) -> Store:
+        return self._handle.store
+
+    def _repr_html_(self) -> str:
+        from omnigraph.notebook import facts_card
+
+        head, tables = self.head, sorted(self.snapshot.tables.items())[:200]
+        when = f"{head.published:%Y-%m-%d %H:%M:%S} UTC"
+        facts: dict[str, Any] = {
+            "branch": self.branch_name,
+            "head": f"{head.id} by {head.actor or 'nobody named'}, {when}",
+        }
+        return facts_card(self.uri, facts | {key: entry.rows for key, entry in tables})
+
+    # State --------------------------------------------------------------------------------------
+
+    @property
+    def uri(self) -> str:
+        """The location of the graph."""
+        return self._handle.uri
+
+    @property
+    def branch_name(self) -> str:
+        """The branch that this graph is bound to."""
+        return self._handle.branch_name
+
+    @property
+    def head(self) -> Commit:
+        """The commit that this graph shows."""
+        return self._handle.attach(self._handle.snapshot.commit)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The frozen state that this graph shows."""
+        return self._handle.snapshot
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writes are refused."""
+        return self._handle.read_only
+
+    @property
+    def actor(self) -> str | None:
+        """The author of writes that name no other."""
+        return self._handle.actor
+
+    @property
+    def warnings(self) -> "list[Warned]":
+        """The limits that writes exceeded, each with the command that helps."""
+        return self._handle.warnings
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether calls go to a server; False for a graph that this process opened."""
+        return False
+
+    def refresh(self) -> Self:
+        """Move to the newest commit of the branch; returns the graph itself."""
+        self._handle.refresh()
+        return self
+
+    def close(self) -> None:
+        """Close the graph. A graph that is never closed loses nothing."""
+        self._handle.closed = True
+
+    # Facets -------------------------------------------------------------------------------------
+
+    @property
+    def branches(self) -> Branches:
+        """The branches: list, create, rename, delete; merge sessions."""
+        return Branches(self._handle, type(self))
+
+    @property
+    def tags(self) -> Tags:
+        """The tags: list, create, delete."""
+        return Tags(self._handle)
+
+    @property
+    def revisions(self) -> Revisions:
+        """Commits and the history of entities; revert, cherry-pick."""
+        return Revisions(self._handle, type(self))
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the commit that this graph shows; `.source` is its text."""
+        self._handle.require_open()
+        return Schema(self._handle, self._handle.snapshot)
+
+    @property
+    def changes(self) -> Changes:
+        """The change feed."""
+        return Changes(self._handle)
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """Compaction, indexes, cleanup, checks, repairs, copies."""
+        return Maintenance(self._handle, type(self))
+
+    @property
+    def spark(self) -> Spark:
+        """DataFrames of Spark, and loads from its streams."""
+        return Spark(self._handle)
+
+    # Reads --------------------------------------------------------------------------------------
+
+    stream = delegate(queries.stream)
+    explain = delegate(queries.explain)
+    nodes = delegate(queries.nodes)
+    edges = delegate(queries.edges)
+    node = delegate(queries.node)
+    table = delegate(queries.table)
+
+    @overload
+    def query(self, source: Query, /, *, lazy: Literal[True], **options: Any) -> ResultStream: ...
+    @overload
+    def query(
+        self,
+        source: Query,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        branch: str | None = None,
+        at: Named | None = None,
+        timeout: float | None = None,
+        lazy: Literal[False] = False,
+        **values: Any,
+    ) -> Result: ...
+    def query(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        source: Query,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        branch: str | None = None,
+        at: Named | None = None,
+        timeout: float | None = None,
+        lazy: bool = False,
+        **values: Any,
+    ) -> Result | ResultStream:
+        """Run a query on the newest commit, or on another branch or revision.
+
+        `source` is query text, a path, or a bare `match { … } return { … }`; `name` chooses among
+        several queries. Parameters are keyword arguments, or `params` where a name is taken.
+        `lazy` returns the stream of `stream`.
+
+        Raises the language errors (`ParseError`, `TypeCheckError`, `ParameterError`),
+        `QueryTimeout`, `ResourceLimitExceeded`, and `NotFound` for a branch or revision.
+        """
+        call = QueryCall(source, name, combine_arguments(params, values), timeout)
+        run = queries.stream_query if lazy else queries.run_query
+        return run(self._handle.for_read(branch, at), call)
+
+    def prepare(self, source: Query, /, *, name: str | None = None) -> Prepared:
+        """Check a query now, and call it like a function later."""
+        return queries.prepare_query(self, self._handle, source, name)
+
+    def __getitem__(self, wanted: tuple[str, Any]) -> Node:
+        """`graph["Person", "ada"]`; a KeyError when there is no such node."""
+        return queries.require_node(self._handle, *wanted)
+
+    @overload
+    def export(
+        self,
+        path: None = None,
+        /,
+        *,
+        types: Sequence[str] | None = None,
+        branch: str | None = None,
+        at: Named | None = None,
+        iso_dates: bool = False,
+    ) -> Iterator[bytes]: ...
+    @overload
+    def export(
+        self,
+        path: Path,
+        /,
+        *,
+        types: Sequence[str] | None = None,
+        branch: str | None = None,
+        at: Named | None = None,
+        iso_dates: bool = False,
+    ) -> int: ...
+    def export(
+        self,
+        path: Path | None = None,
+        /,
+        *,
+        types: Sequence[str] | None = None,
+        branch: str | None = None,
+        at: Named | None = None,
+        iso_dates: bool = False,
+    ) -> Iterator[bytes] | int:
+        """Write one snapshot as NDJSON that loads back: nodes first, ordered by id.
+
+        With a path (.gz and .zst are compressed) the file appears when it is complete, and the
+        number of entities is returned; without one, the lines. A Date is the number of its day and
+        a DateTime of its millisecond since 1970; with `iso_dates` they are texts, which load back
+        as well. No cleanup removes what a running export reads.
+        """
+        handle = self._handle.for_read(branch, at)
+        return queries.export_graph(handle, path, types, iso_dates=iso_dates)
+
+    # Writes -------------------------------------------------------------------------------------
+
+    mutate = delegate(writes.mutate)
+    insert = delegate(writes.insert)
+    upsert = delegate(writes.upsert)
+    connect_nodes = delegate(writes.connect_nodes)
+    update = delegate(writes.update)
+    delete = delegate(writes.delete)
+    transaction = delegate(writes.transaction)
+    load = delegate(loads.load)
+
+    def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 12) -> Answer:
+        """Call `fn(graph)`, and again after each conflict that a refresh may resolve.
+
+        Between two attempts it waits a random time, of at most 4, 8, 16 … 500 milliseconds.
+        """
+        return writes.retry_call(self._handle, lambda: fn(self), attempts)
+
+    # Branches and revisions ---------------------------------------------------------------------
+
+    merge = delegate(merges.merge)
+    diff = delegate(comparisons.diff)
+    log = delegate(comparisons.log)
+
+    def checkout(self, branch: str) -> "Graph":
+        """A graph on another branch."""
+        return type(self)(self._handle.checkout(branch))
+
+    def at(self, point: Named) -> "Graph":
+        """A read-only graph on a revision.
+
+        A commit id, a manifest version, a moment with its zone (also as ISO text), a span of time
+        before now, a tag, a branch, or `HEAD~3` and `main~2`: so many commits before what this
+        graph or a branch shows. A tag comes before a branch of the same name.
+        """
+        return type(self)(self._handle.at(point))
+
+    def tag(self, name: str, point: Named | None = None, *, message: str | None = None) -> Tag:
+        """Tag a commit, by default the one that this graph shows; `graph.tags` has the rest."""
+        return self.tags.create(name, point, message=message)
+
+
+if TYPE_CHECKING:
+
+    def _check_surface(graph: Graph) -> GraphSurface:
+        return graph  # mypy compares every signature with the protocol

@@ -1,0 +1,265 @@
+"""The state of an open graph: its store, its branch, its snapshot, and what its caller has read.
+
+`Graph` and every facet hold one `Handle`. It owns freshness (a read runs on the newest snapshot
+unless the handle is pinned), the read set behind strict writes, and the checks before a call. A
+handle can be pickled, without secrets, and refuses to work after a fork. It reads no tables.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import (
+    BranchNotFound,
+    GraphClosed,
+    ReadOnlyError,
+    ReadSetConflict,
+    UsageError,
+)
+from omnigraph.history.branches import open_line
+from omnigraph.history.commit import Commit
+from omnigraph.history.line import Line
+from omnigraph.history.memory import Shown
+from omnigraph.history.plan import Watch
+from omnigraph.history.points import Named, find_point
+from omnigraph.history.recover import attend
+from omnigraph.history.snapshot import Snapshot, of_state
+from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.naming import clean
+from omnigraph.storage.store import Store
+from omnigraph.terms import Terms, actor_of
+
+if TYPE_CHECKING:
+    from omnigraph.health.limits import Warned
+    from omnigraph.history.manifest import Opened
+
+_SECRET_WORDS = ("secret", "token", "password", "access_key", "credential")
+
+
+@contextmanager
+def report_missing_branch(name: str) -> Iterator[None]:
+    """Raise `BranchNotFound` when a write fails because its branch was deleted: no retry helps."""
+    try:
+        yield
+    except ReadSetConflict as error:
+        if error.member != "branch":
+            raise
+        raise BranchNotFound(branch=name) from error
+
+
+class Handle:
+    """An open branch of a graph, or one pinned snapshot of it.
+
+    `warnings` are the limits that writes of this handle exceeded. Handles that are derived from
+    this one for other branches share the list, so that each warning is reported once.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        branch_head: Line,
+        *,
+        read_only: bool = False,
+        actor: str | None = None,
+        pinned: Snapshot | None = None,
+    ) -> None:
+        self.store = store
+        self.branch_head = branch_head
+        self.pinned = pinned is not None
+        self.read_only = read_only or self.pinned
+        self.actor = actor
+        self.closed = False
+        self.warnings: list[Warned] = []
+        self._process_id = os.getpid()
+        if not self.read_only:
+            attend(branch_head)
+        manifest = branch_head.base()
+        self._latest: tuple[Opened, Snapshot] = (manifest, of_state(store, branch_head, manifest))
+        self.snapshot = pinned or self._latest[1]
+        self._read_set = Shown(self.snapshot.tables)
+
+    @property
+    def uri(self) -> str:
+        """The location of the graph."""
+        return self.store.root.uri
+
+    @property
+    def branch_name(self) -> str:
+        """The name of the branch."""
+        return self.branch_head.name
+
+    def describe(self) -> str:
+        """One line that names the graph, the branch and the commit that is shown."""
+        shown = f"branch={self.branch_name!r}, head={self.snapshot.commit_id!r}"
+        return f"Graph({self.uri!r}, {shown}{', read_only=True' if self.read_only else ''})"
+
+    def result_target(self) -> dict[str, str | None]:
+        """The branch or the commit that a result was read from."""
+        if self.pinned:
+            return {"branch": None, "snapshot": self.snapshot.commit_id}
+        return {"branch": self.branch_name, "snapshot": None}
+
+    # Other handles ------------------------------------------------------------------------------
+
+    def with_branch_head(self, branch_head: Line) -> "Handle":
+        """A handle on another branch, with the permissions and the warnings of this one."""
+        other = Handle(self.store, branch_head, read_only=self.read_only, actor=self.actor)
+        other.warnings = self.warnings
+        return other
+
+    def checkout(self, branch: str) -> "Handle":
+        """A handle on the head of a branch."""
+        self.require_open()
+        return self.with_branch_head(open_line(self.store, branch))
+
+    def for_branch(self, branch: str | None) -> "Handle":
+        """The handle that a call with the option `branch` works on."""
+        self.require_open()
+        if branch is None or branch == self.branch_name:
+            return self
+        return self.checkout(branch)
+
+    def pin(self, snapshot: Snapshot) -> "Handle":
+        """A read-only handle on one snapshot."""
+        return Handle(self.store, self.branch_head, actor=self.actor, pinned=snapshot)
+
+    def at(self, revision: Named) -> "Handle":
+        """A read-only handle on a revision, relative to what this handle shows."""
+        self.require_open()
+        return self.pin(find_point(self.store, self.branch_head, self.snapshot, revision))
+
+    def for_read(self, branch: str | None, revision: Named | None) -> "Handle":
+        """The handle that a read with the options `branch` and `at` works on."""
+        handle = self if branch is None else self.checkout(branch)
+        return handle if revision is None else handle.at(revision)
+
+    def branch_head_of(self, name: str | None) -> Line:
+        """The head of a branch by name; the one of this handle when no name is given."""
+        self.require_open()
+        if name is None or clean(name) == self.branch_name:
+            return self.branch_head
+        return open_line(self.store, name)
+
+    # Freshness and the read set -----------------------------------------------------------------
+
+    def latest_snapshot(self) -> Snapshot:
+        """Move to the newest snapshot of the branch, unless the handle is pinned, and return it."""
+        self.require_open()
+        if self.pinned:
+            return self.snapshot
+        manifest, latest = self.branch_head.glance(), self._latest
+        if latest[0] is not manifest:
+            if manifest.state.head.closed:
+                raise BranchNotFound(branch=self.branch_name)
+            latest = self._latest = (manifest, of_state(self.store, self.branch_head, manifest))
+        self.snapshot = latest[1]
+        return latest[1]
+
+    def refresh(self) -> None:
+        """Move to the newest snapshot, and count all of it as read by the caller."""
+        self._read_set.show(self.latest_snapshot().tables)
+
+    def record_read(self, snapshot: Snapshot, query: CompiledQuery) -> None:
+        """Add the tables that a query read to the read set."""
+        keys = (f"{read.kind}:{read.type_name}" for read in query.operation.reads)
+        self._read_set.show({key: snapshot.tables[key] for key in keys if key in snapshot.tables})
+
+    def require_unchanged(self, keys: Iterable[str]) -> Watch:
+        """The condition of a strict write: these tables are as the caller has read them."""
+        return self._read_set.strict(keys)
+
+    def record_write(self, commit: Commit | None, watch: Watch) -> Commit | None:
+        """Move to a commit that this handle published; returns it as callers receive it."""
+        if commit is None:
+            return None
+        self._read_set.wrote(commit, watch)
+        manifest = self.branch_head.base()
+        self._latest = (manifest, of_state(self.store, self.branch_head, manifest))
+        self.snapshot = self._latest[1]
+        self._warn_about_size(manifest, commit)
+        return self.attach(commit)
+
+    def attach(self, commit: Commit) -> Commit:
+        """A commit that can read its own changes through this handle."""
+        return replace(commit, graph=self)
+
+    def changes_of_commit(self, commit_id: str, **filters: Any) -> Any:
+        """What a commit changed, for `Commit.changes`."""
+        from omnigraph.api.changes import changes_of_commit
+
+        return changes_of_commit(self, commit_id, **filters)
+
+    def sign(self, terms: Terms) -> Terms:
+        """The options of a write with the actor of this handle where none is given."""
+        return replace(terms, actor=actor_of(terms.actor) if terms.actor else self.actor)
+
+    def _warn_about_size(self, manifest: "Opened", commit: Commit) -> None:
+        """Report each limit that a write exceeded once, in the log and in `warnings`."""
+        from omnigraph.events import LOGGER
+        from omnigraph.health.seldom import seldom_warnings
+        from omnigraph.health.written import written_warnings
+
+        reported = {(warning.what, warning.type_key) for warning in self.warnings}
+        current = written_warnings(self.store, manifest.state, commit)
+        for warning in (*current, *seldom_warnings(self.store, manifest, commit)):
+            if (warning.what, warning.type_key) not in reported:
+                self.warnings.append(warning)
+                event = {"operation": "upkeep", "branch": self.branch_name, **warning.to_json()}
+                LOGGER.warning("%s", warning, extra={"event": event})
+
+    # Checks before a call -----------------------------------------------------------------------
+
+    def require_open(self) -> None:
+        """Raise `GraphClosed` after `close`, and `UsageError` in a forked process."""
+        if self.closed:
+            raise GraphClosed(f"this handle on {self.uri} is closed")
+        if self._process_id != os.getpid():
+            # Reopening here would work most of the time, and crash the process at other times.
+            raise UsageError(
+                reason="this handle belongs to the process that forked this one; Lance, which reads"
+                " and writes the tables, cannot be used after a fork",
+                hint="start processes with spawn or forkserver; a graph can be pickled for them",
+            )
+
+    def require_branch(self, action: str) -> None:
+        """Raise `ReadOnlyError` on a pinned handle: it has no branch to write to."""
+        self.require_open()
+        if self.pinned:
+            shown = self.snapshot.commit_id
+            message = f"{action} is refused: the handle shows commit {shown}, not a branch"
+            raise ReadOnlyError(message, what=action)
+
+    def require_writable(self, action: str) -> None:
+        """Raise `ReadOnlyError` on a handle that is pinned or was opened for reading."""
+        self.require_branch(action)
+        if self.read_only:
+            raise ReadOnlyError(what=action)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        settings = {
+            "branch": self.branch_name,
+            "actor": self.actor,
+            "read_only": self.store.effects.read_only,
+            "durability": self.store.durability,
+            "verify": self.store.verifier is not None,
+            "storage_options": None if self.store.root.local else self._public_options(),
+        }
+        return _reopen, (self.uri, settings, self.snapshot.commit_id if self.pinned else None)
+
+    def _public_options(self) -> dict[str, Any]:
+        options = self.store.root.options.items()
+        return {
+            name: value
+            for name, value in options
+            if not any(word in name.lower() for word in _SECRET_WORDS)
+        }
+
+
+def _reopen(uri: str, settings: dict[str, Any], commit_id: str | None) -> Handle:
+    """A handle that was pickled, opened again."""
+    from omnigraph.api.opening import open_handle
+
+    handle = open_handle(uri, **settings)
+    return handle if commit_id is None else handle.at(commit_id)

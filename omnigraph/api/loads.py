@@ -1,0 +1,205 @@
+"""Loads: NDJSON, records, tables and files as one commit, into a branch that may be new.
+
+Owns the fork of a missing branch, and its removal when nothing was loaded into it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from typing import Any, Literal
+
+from omnigraph.api.handle import Handle, report_missing_branch
+from omnigraph.errors import UsageError
+from omnigraph.events import operation
+from omnigraph.history.branches import delete_branch, list_branches
+from omnigraph.history.commit import Commit
+from omnigraph.history.memory import Shown
+from omnigraph.history.plan import Watch
+from omnigraph.history.refs import find_ref
+from omnigraph.ingest.load import LoadMode, OnError
+from omnigraph.naming import clean
+from omnigraph.pipeline.engine import Engine, Way, run, source_of
+from omnigraph.receipt import LoadReport, Receipt, report
+from omnigraph.sources import Progress, opened, teller
+from omnigraph.terms import Attempts, Terms, request_of
+
+Format = Literal["ndjson", "csv", "parquet"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadInput:
+    """The data of a load, and how to read it."""
+
+    data: Any
+    mode: LoadMode
+    format: Format | None = None
+    mapping: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    progress: Progress = None
+    max_errors: int | None = None
+
+
+def check_on_error(on_error: OnError) -> OnError:
+    """Return how to handle errors, or raise `UsageError` for any other word."""
+    if on_error not in ("raise", "report"):
+        raise UsageError(reason=f"on_error is 'raise' or 'report', not {on_error!r}")
+    return on_error
+
+
+def load(  # noqa: PLR0913 - all but the first are keywords
+    handle: Handle,
+    data: Any,
+    *,
+    mode: LoadMode,
+    branch: str | None = None,
+    from_: str | None = None,
+    format: Format | None = None,
+    mapping: Mapping[str, Mapping[str, str]] | None = None,
+    on_error: OnError = "raise",
+    engine: Engine = "auto",
+    spark: Any = None,
+    rejects: str | PathLike[str] | None = None,
+    max_errors: int | None = None,
+    dry_run: bool = False,
+    progress: Progress = None,
+    if_commit: str | None = None,
+    message: str | None = None,
+    actor: str | None = None,
+    idempotency_key: str | None = None,
+) -> Receipt | LoadReport:
+    """Load NDJSON (paths, a file, bytes), records, or tables by type, as one commit.
+
+    `mode` is "append" (existing ids are errors), "merge" (they are replaced) or "overwrite"
+    (the types in the input are replaced as a whole). `from_` forks a branch that is missing.
+    Edges without an `id` are new at every load: give them one, or an `idempotency_key` to the
+    load, or `@unique(src, dst)` to the schema, if a repetition must not duplicate them.
+    A mapping of types may name CSV and Parquet files; `mapping` renames their columns. With
+    `on_error="report"` a bad input returns a `LoadReport` of all its errors, or of the first
+    `max_errors`; `rejects` is a folder for all of them. `dry_run` only checks.
+
+    Paths may be folders, patterns and `s3://`. `engine` is "local", in this process, "spark",
+    on the session `spark` or on a new one, or "auto": Spark from 64 MiB on, and for DataFrames
+    of Spark by type.
+    """
+    on_error = check_on_error(on_error)
+    load_options = Way(engine, spark, rejects=rejects, dry_run=dry_run, on_error=on_error)
+    terms = Terms(if_commit, message, actor, idempotency_key)
+    source = LoadInput(data, mode, format, mapping or {}, progress, max_errors)
+    return load_data(handle, source, load_options, terms, branch=branch, from_=from_)
+
+
+def load_data(
+    handle: Handle,
+    load_input: LoadInput,
+    load_options: Way,
+    terms: Terms,
+    *,
+    branch: str | None,
+    from_: str | None,
+) -> Receipt | LoadReport:
+    """Load into a branch, which is forked from `from_` when it does not exist."""
+    from omnigraph.api.branches import fork_branch
+
+    handle.require_writable("a load")
+    new_branch = branch if from_ is not None and _is_missing(handle, branch) else None
+    target = fork_branch(handle, new_branch, from_) if new_branch else handle.for_branch(branch)
+    try:
+        outcome = _load_input(target, load_input, load_options, terms, created=bool(new_branch))
+    except BaseException:
+        _delete_unused_branch(handle, new_branch)
+        raise
+    if isinstance(outcome, LoadReport) or load_options.dry_run:
+        _delete_unused_branch(handle, new_branch)
+    if isinstance(outcome, LoadReport) and load_input.max_errors is not None:
+        return outcome.first(load_input.max_errors)
+    return outcome
+
+
+def _load_input(
+    target: Handle, load_input: LoadInput, load_options: Way, terms: Terms, *, created: bool
+) -> Receipt | LoadReport:
+    data, form, mapping = load_input.data, load_input.format, load_input.mapping
+    bulk = source_of(data, form, mapping, load_options)
+    if hasattr(bulk, "frames"):
+        load_options = replace(load_options, progress=teller(load_input.progress))
+    with opened(data if bulk is None else bulk, form, mapping, load_input.progress) as source:
+        outcome = load_source(target, source, load_input.mode, load_options, terms)
+    return replace(outcome, branch_created=created) if isinstance(outcome, Receipt) else outcome
+
+
+def load_source(
+    handle: Handle,
+    source: Any,
+    mode: LoadMode,
+    load_options: Way,
+    terms: Terms,
+    *,
+    records: bool = False,
+) -> Receipt | LoadReport:
+    """Load an open source as one commit; `records` asks for the ids in the receipt."""
+    handle.require_writable("a load")
+    branch = handle.branch_name
+    with (
+        operation("load", branch) as event,
+        report_missing_branch(branch),
+        handle.store.effects.recorded() as requests,
+    ):
+        watch, attempts = _strict_watch(handle, source, mode), Attempts()
+        terms = handle.sign(terms)
+        event.phase("write")
+        request = request_of(mode, source) if terms.idempotency_key else None
+        signature, conditions = terms.signature(request), terms.conditions(watch, attempts)
+        loaded = run(handle.branch_head, source, mode, load_options, signature, conditions)
+        event.requests, event.retries = len(requests), attempts.retries
+        event.rows = loaded.total
+        commit = handle.record_write(loaded.commit, watch)
+    if loaded.problems:
+        return report(loaded.problems, loaded.summary.seconds)
+    replayed = terms.idempotency_key is not None and _is_replay(loaded.commit, watch)
+    receipt = _receipt(loaded, commit, records=records, replayed=replayed)
+    return replace(receipt, branch=branch, elapsed=event.seconds())
+
+
+def _receipt(loaded: Any, commit: Commit | None, *, records: bool, replayed: bool) -> Receipt:
+    nothing_written = records and loaded.commit is None
+    # A replayed load has generated new ids for rows that were written under other ones.
+    with_ids = records and not replayed
+    return Receipt(
+        commit,
+        {} if nothing_written else loaded.nodes,
+        {} if nothing_written else loaded.edges,
+        ids={name: ids.to_pylist() for name, ids in loaded.ids.items()} if with_ids else {},
+        replayed=replayed,
+        steps=loaded.summary.seconds,
+        written=loaded.summary.bytes,
+    )
+
+
+def _strict_watch(handle: Handle, source: Any, mode: LoadMode) -> Watch:
+    """An overwrite is strict about the types that it names, or about all when it reads a file."""
+    if mode != "overwrite":
+        return handle.require_unchanged(())
+    if not isinstance(source, Mapping):
+        tables = handle.branch_head.refresh().state.tables
+        return Shown(tables).strict(tables)
+    names = set(source)
+    keys = (key for key in handle.snapshot.tables if key.partition(":")[2] in names)
+    return handle.require_unchanged(keys)
+
+
+def _is_replay(commit: Commit | None, watch: Watch) -> bool:
+    return commit is not None and commit.id != watch.commit_id
+
+
+def _is_missing(handle: Handle, branch: str | None) -> bool:
+    handle.require_open()
+    return branch not in list_branches(handle.store)
+
+
+def _delete_unused_branch(handle: Handle, branch: str | None) -> None:
+    """Delete a branch that was forked for a load that wrote nothing, unless it has new commits."""
+    if branch is None:
+        return
+    head = handle.checkout(branch).snapshot.commit_id
+    if head == find_ref(handle.store, clean(branch)).fork_commit:
+        handle.require_writable("deleting a branch")
+        delete_branch(handle.store, branch, bound=handle.branch_name)

@@ -1,0 +1,240 @@
+"""`graph.maintenance`: what keeps a graph fast, small and consistent.
+
+Compaction and indexes, cleanup and proofs of absence, checks and repairs, copies. Nothing here
+changes what the newest commit of a branch shows, except a forced repair. Operations that recovery
+could not finish have a facet of their own, `graph.maintenance.operations`.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
+
+from omnigraph.api import maintenance_runs as runs
+from omnigraph.api.facet import Facet
+from omnigraph.api.handle import Handle
+from omnigraph.api.operations import Operations
+from omnigraph.history.copy import Copied
+from omnigraph.history.copy import Progress as CopyProgress
+from omnigraph.history.hold import held
+from omnigraph.history.retention.absence import Absence
+from omnigraph.history.retention.collect import Progress as CleanupProgress
+from omnigraph.history.retention.policy import Duration, policy_of
+from omnigraph.history.retention.report import Cleanup
+from omnigraph.receipt import Receipt
+
+if TYPE_CHECKING:
+    from omnigraph.api.graph import Graph
+    from omnigraph.engine.optimize import Optimized
+    from omnigraph.health.finding import Checkup
+    from omnigraph.health.repair_report import Repair
+    from omnigraph.health.status import Status
+
+Engine = Literal["auto", "spark", "local"]
+
+
+class Maintenance(Facet):
+    """The maintenance of a graph.
+
+    >>> from omnigraph import testing
+    >>> with testing.graph("node Person { name: String @key }") as graph:
+    ...     bool(graph.maintenance.check()), graph.maintenance.pending_indices()
+    (True, [])
+    """
+
+    __slots__ = ("_make_graph",)
+
+    def __init__(self, handle: Handle, make_graph: "Callable[[Handle], Graph]") -> None:
+        super().__init__(handle)
+        self._make_graph = make_graph
+
+    @property
+    def operations(self) -> Operations:
+        """Unfinished operations, and the outcomes of recovered ones."""
+        return Operations(self._handle)
+
+    def optimize(
+        self,
+        *,
+        types: Collection[str] | None = None,
+        engine: Engine = "auto",
+        spark: Any = None,
+        branch: str | None = None,
+        actor: str | None = None,
+    ) -> "Optimized":
+        """Compact small fragments and index all rows; no content changes.
+
+        `types` limits the work to these types. Returns a row per type and the commits: one, none
+        when there is nothing to do, or two when other writers were faster. Readers and writers
+        are never blocked.
+
+        `engine` is "local", in this process, "spark", on the session `spark` or on a new one, or
+        "auto": Spark from 1 GiB of work on, where it is available. The result is the same.
+
+        Raises `NotFound` for an unknown type, `ConcurrentCommit` on a branch that is too busy,
+        `ServerError` when Spark fails, `ReadOnlyError`.
+        """
+        return runs.run_optimize(self._handle.for_branch(branch), types, (engine, spark), actor)
+
+    def ensure_indices(
+        self,
+        *,
+        engine: Engine = "auto",
+        spark: Any = None,
+        branch: str | None = None,
+        actor: str | None = None,
+    ) -> Receipt:
+        """Build the indexes that the schema declares, over all rows that are not indexed yet.
+
+        The receipt names the columns in `indexes`, by table. `engine` is as for `optimize`.
+        """
+        return runs.build_indexes(self._handle.for_branch(branch), (engine, spark), actor)
+
+    def pending_indices(self) -> list[tuple[str, str, str]]:
+        """Indexes that the schema declares and that are not built: (table, property, reason)."""
+        return runs.list_pending_indexes(self._handle.latest_snapshot())
+
+    def cleanup(  # noqa: PLR0913 - all are keywords
+        self,
+        *,
+        keep: int | None = None,
+        older_than: Duration | None = None,
+        confirm: bool = False,
+        grace: Duration | None = None,
+        erase: bool = False,
+        purge_dropped: bool = False,
+        engine: Engine = "auto",
+        spark: Any = None,
+        progress: CleanupProgress | None = None,
+    ) -> Cleanup:
+        """Remove commits that are neither among the newest `keep` of a branch nor recent.
+
+        `older_than` and `grace` are seconds, a `timedelta`, or text such as `7d`; the age of a
+        commit is the time since it stopped being the newest. What branches, tags, merge bases and
+        running operations need stays. `grace` (an hour) protects running reads. Without `confirm`
+        nothing is removed: the report is a preview. `erase` first rewrites the files that hold
+        deleted rows, so that nothing of them remains (GDPR deletion). Readers and writers are
+        never blocked. Tables that nothing refers to any more, because their types were dropped
+        for good or their branch was deleted, are reported as `unreferenced_paths`;
+        `purge_dropped`, or `erase`, removes them too.
+
+        `engine` lists and removes the files: "local", "spark", on the session `spark` or on a new
+        one, or "auto": Spark from 100,000 files on, where it is available.
+
+        Raises `InputError`, `ConcurrentCommit` while another cleanup runs, `Conflict` when
+        something that must stay cannot be read, `ServerError` when Spark fails (the next cleanup
+        removes the rest), `ReadOnlyError`.
+        """
+        self._handle.require_open()
+        policy = policy_of(keep, older_than, grace, purge_dropped=purge_dropped or erase)
+        if not confirm:
+            return runs.preview_cleanup(self._handle, policy, (engine, spark), erase=erase)
+        return runs.run_cleanup(self._handle, policy, (engine, spark), progress, erase=erase)
+
+    @contextmanager
+    def hold(self) -> "Iterator[Graph]":
+        """A read-only graph on the newest commit, which no cleanup removes while the block runs.
+
+        For reads that take longer than the grace of a cleanup, such as long streams. Other
+        processes see the hold through the store, so that it needs permission to write there.
+        """
+        handle = self._handle
+        snapshot = handle.latest_snapshot()
+        with held(handle.store, handle.branch_head, snapshot, handle.actor):
+            yield self._make_graph(handle.pin(snapshot))
+
+    def check_absent(
+        self,
+        type_name: str,
+        entity_id: str,
+        *,
+        also: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+    ) -> Absence:
+        """Search for traces of an entity in every file of the graph and of the caches.
+
+        `also` are more files and folders, such as those of rejected records. Reads everything,
+        and writes nothing.
+        """
+        return runs.search_traces(self._handle, type_name, entity_id, also)
+
+    def check(
+        self,
+        *,
+        quick: bool = False,
+        sample: float | None = None,
+        engine: Engine = "auto",
+        spark: Any = None,
+        progress: Callable[[str], object] | None = None,
+    ) -> "Checkup":
+        """Verify the integrity of the graph, on every branch and tag; writes nothing.
+
+        Names, manifests, logs, the files of every retained version, rules of the schema, indexes,
+        and changes by external writers. The result is true when nothing is wrong; it lists all
+        findings, and the newest readable commit of each branch. `quick` skips rows, indexes and
+        the content of files. `sample` is a quick check that also compares the content of this
+        share of the files, such as 0.1, with their checksums.
+
+        `engine` compares files: "local", "spark", on the session `spark` or on a new one, or
+        "auto": Spark from 32 GiB of files on, where it is available.
+        """
+        from omnigraph.health.check import check_graph, executor_for
+
+        self._handle.require_open()
+        store = self._handle.store
+        executor = executor_for(store, engine, spark)
+        return check_graph(store, quick=quick, sample=sample, progress=progress, executor=executor)
+
+    def status(self) -> "Status":
+        """The size of the graph: fragments, versions, bytes, rows that no index covers.
+
+        `warnings` name what exceeds its limit, with the command that helps. Reads no rows.
+        """
+        from omnigraph.health.status import read_status
+
+        handle = self._handle
+        handle.require_open()
+        return read_status(handle.store, handle.branch_name, handle.branch_head.refresh())
+
+    def repair(  # noqa: PLR0913 - all are keywords
+        self,
+        *,
+        confirm: bool = False,
+        force: bool = False,
+        restore: str | None = None,
+        name: str | None = None,
+        tag: bool = False,
+        drop: str | None = None,
+        commit: str | None = None,
+    ) -> "Repair":
+        """Report damage and changes made by external writers; with `confirm`, repair it.
+
+        External changes are part of no branch. With `force` and `confirm` the rows that external
+        writers appended are adopted by an ordinary commit, if they obey all rules of the schema.
+        Everything else is refused; nothing is ever adopted silently.
+
+        With `confirm`, branches and tags whose ref objects are lost or damaged get their names
+        back. `restore` is the ULID of one whose name is unknown or taken: it becomes the branch
+        `name`, or with `tag` the tag. `drop` is the ULID of one to delete instead, or a name that
+        refers to nothing. `restore` and `drop` leave all others alone. Missing newest versions of
+        manifests are published again, if it is proved that they were published; `commit` is one
+        that you know was acknowledged.
+        """
+        from omnigraph.health.restore_names import NameChoice
+
+        choice = NameChoice(restore, name, tag, drop)
+        return runs.run_repair(self._handle, choice, commit, confirm=confirm, force=force)
+
+    def copy_to(
+        self,
+        uri: str | PathLike[str],
+        *,
+        progress: CopyProgress | None = None,
+        storage_options: Mapping[str, object] | None = None,
+        verify: bool = True,
+    ) -> Copied:
+        """Copy the whole graph, all branches and history, to an empty location.
+
+        Every file that has a checksum is compared with it; `verify=False` also copies damaged
+        files, to rescue the rest.
+        """
+        return runs.copy_graph_to(self._handle, uri, progress, storage_options, verify=verify)

@@ -1,0 +1,226 @@
+"""The runs behind `graph.maintenance`: each is one event in the log and one call below.
+
+Everything that a query never needs is imported where it is used.
+"""
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.api.handle import Handle, report_missing_branch
+from omnigraph.errors import InputError
+from omnigraph.events import Event, operation
+from omnigraph.history.copy import Copied, Progress, copy_graph
+from omnigraph.history.retention import collect
+from omnigraph.history.retention.absence import Absence, find_traces
+from omnigraph.history.retention.report import Cleanup
+from omnigraph.receipt import Receipt
+from omnigraph.storage.store import open_store
+from omnigraph.terms import Terms, actor_of
+
+if TYPE_CHECKING:
+    from omnigraph.engine.optimize import Optimized
+    from omnigraph.health.repair_report import Repair
+    from omnigraph.health.restore_names import NameChoice
+    from omnigraph.history.commit import Commit
+    from omnigraph.history.line import Line
+    from omnigraph.history.retention.policy import Policy
+    from omnigraph.history.snapshot import Snapshot
+    from omnigraph.pipeline.engine import Engine
+    from omnigraph.storage.hands import Hands
+
+EngineChoice = tuple["Engine", Any]  # the name of the engine, and the session of Spark
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+
+def choose_executor(
+    branch_head: "Line", types: Collection[str] | None, engine: EngineChoice
+) -> "Hands | None":
+    """The executor of an optimize; None is this process."""
+    from omnigraph.engine.optimize import work_of
+    from omnigraph.pipeline.optimize import LARGE, SparkHands
+    from omnigraph.pipeline.pick import session_for
+
+    session = session_for(*engine, lambda: work_of(branch_head, types) >= LARGE)
+    return SparkHands(session) if session is not None else None
+
+
+def run_optimize(
+    handle: Handle, types: Collection[str] | None, engine: EngineChoice, actor: str | None
+) -> "Optimized":
+    """Compact and index the tables of a branch."""
+    from omnigraph.engine.optimize import optimize
+
+    handle.require_writable("an optimize")
+    branch = handle.branch_name
+    with operation("optimize", branch) as event, report_missing_branch(branch):
+        executor = choose_executor(handle.branch_head, types, engine)
+        author = actor_of(actor) if actor else None
+        optimized = optimize(handle.branch_head, types, author, executor)
+        _log_optimized_tables(event, optimized)
+    if optimized:
+        handle.refresh()
+    return optimized
+
+
+def build_indexes(handle: Handle, engine: EngineChoice, actor: str | None) -> Receipt:
+    """Build the declared indexes of a branch."""
+    from omnigraph.engine.tend import ensure_indices
+
+    handle.require_writable("building indexes")
+    signature = Terms(actor=actor_of(actor) if actor else None).signature()
+    branch, before = handle.branch_name, handle.latest_snapshot()
+    with operation("ensure_indices", branch) as event, report_missing_branch(branch):
+        executor = choose_executor(handle.branch_head, None, engine)
+        commit = ensure_indices(handle.branch_head, signature, hands=executor)
+        if commit is not None:
+            handle.refresh()
+        indexes = _indexed_columns(before, handle.latest_snapshot(), commit)
+        rows = ({"type_key": key, "indexes": columns} for key, columns in indexes.items())
+        event.rows_told("table_indexed", rows)
+    attached = None if commit is None else handle.attach(commit)
+    return Receipt(attached, branch=branch, elapsed=event.seconds(), indexes=indexes)
+
+
+def list_pending_indexes(snapshot: "Snapshot") -> list[tuple[str, str, str]]:
+    """Declared indexes that are not built: (table, property, reason)."""
+    from omnigraph.engine.tend import pending
+    from omnigraph.rules.check import type_named
+
+    catalog = snapshot.schema.ir.catalog
+    return [
+        (key, name, reason)
+        for key in sorted(snapshot.tables)
+        for name, reason in pending(snapshot.table(key), type_named(catalog, key))
+    ]
+
+
+def preview_cleanup(
+    handle: Handle, policy: "Policy", engine: EngineChoice, *, erase: bool
+) -> Cleanup:
+    """Report what a cleanup would remove."""
+    from omnigraph.pipeline.cleanup import hands_for
+
+    return collect.preview(handle.store, policy, hands_for(*engine), erase=erase)
+
+
+def run_cleanup(
+    handle: Handle,
+    policy: "Policy",
+    engine: EngineChoice,
+    progress: collect.Progress | None,
+    *,
+    erase: bool,
+) -> Cleanup:
+    """Remove what no branch needs any more."""
+    from omnigraph.pipeline.cleanup import hands_for
+
+    executor = hands_for(*engine)
+    handle.require_writable("a cleanup")
+    with operation("cleanup", handle.branch_name) as event:
+        if erase:
+            from omnigraph.history.retention.erase import rewrite_deleted
+
+            rewrite_deleted(handle.store)
+        report = collect.cleanup(handle.store, policy, progress, executor)
+        _drop_stale_caches(handle)
+        if erase and not handle.pinned:
+            handle.refresh()
+        event.rows_told("table_cleaned", (dataset.to_json() for dataset in report.datasets))
+        event.facts["gc_bytes_removed"] = report.bytes_removed
+        event.facts["gc_versions_removed"] = report.old_versions_removed
+        event.facts["orphans_reclaimed"] = len(report.orphans)
+    return report
+
+
+def search_traces(handle: Handle, type_name: str, entity_id: str, also: Paths) -> Absence:
+    """Search every file of the graph, of the caches and of more folders for an entity."""
+    from omnigraph.engine.cache import cache_directory
+
+    handle.require_open()
+    cache = cache_directory()
+    more = [fspath(path) for path in ([also] if isinstance(also, str | PathLike) else also)]
+    for path in more:
+        if not Path(path).exists():  # a missing file proves nothing
+            raise InputError(f"there is no file or folder {path}", reason="unknown path")
+    folders = [*([str(cache)] if cache is not None else []), *more]
+    return find_traces(handle.store, type_name, entity_id, folders)
+
+
+def run_repair(
+    handle: Handle, choice: "NameChoice", commit: str | None, *, confirm: bool, force: bool
+) -> "Repair":
+    """Report damage, and repair it when that is confirmed."""
+    from omnigraph.health.repair import repair_graph
+
+    handle.require_open()
+    if confirm:
+        handle.require_writable("a repair")
+    store, branch_head = handle.store, handle.branch_head
+    with operation("repair", handle.branch_name) as event:
+        repair = repair_graph(
+            store, branch_head, confirm=confirm, force=force, choice=choice, accept=commit
+        )
+        event.rows_told("table_repaired", (dataset.to_json() for dataset in repair.datasets))
+        event.rows_told("name_repaired", (name.to_json() for name in repair.names))
+        event.rows_told("version_repaired", (version.to_json() for version in repair.versions))
+        drifted = [dataset for dataset in repair.datasets if dataset.action != "no_op"]
+        event.facts["drift_tables"] = len(drifted)
+    if repair.commit_id is not None or (confirm and repair.versions):
+        handle.refresh()
+    return repair
+
+
+def copy_graph_to(
+    handle: Handle,
+    uri: str | PathLike[str],
+    progress: Progress | None,
+    storage_options: Mapping[str, object] | None,
+    *,
+    verify: bool,
+) -> Copied:
+    """Copy a graph to an empty location."""
+    handle.require_open()
+    durability = handle.store.durability
+    target = open_store(os.fspath(uri), durability=durability, options=storage_options)
+    return copy_graph(handle.store, target, progress, actor=handle.actor, verify=verify)
+
+
+def _indexed_columns(
+    before: "Snapshot", after: "Snapshot", commit: "Commit | None"
+) -> dict[str, list[str]]:
+    """The columns whose indexes a commit built, by table."""
+    from omnigraph.engine.tend import built
+
+    keys = sorted(commit.tables) if commit is not None else ()
+    existing = (key for key in keys if key in before.tables and key in after.tables)
+    return {key: built(before.table(key), after.table(key)) for key in existing}
+
+
+def _log_optimized_tables(event: Event, optimized: "Optimized") -> None:
+    """One event per table, and the sums in the event of the run."""
+    datasets = optimized.datasets
+    rows = (
+        {
+            **dataset.to_json(),
+            "pending_indexes": len(dataset.pending_indexes),
+            "version_before": dataset.version_before,
+            "version_after": dataset.version_after,
+        }
+        for dataset in datasets
+    )
+    event.rows_told("table_optimized", rows)
+    event.retries = optimized.retries
+    event.facts["fragments_removed"] = sum(dataset.fragments_removed for dataset in datasets)
+    event.facts["maintenance_conflict_retries"] = optimized.retries
+    event.facts["pending_indexes"] = sum(len(dataset.pending_indexes) for dataset in datasets)
+
+
+def _drop_stale_caches(handle: Handle) -> None:
+    """Drop the neighbour lists of removed versions, in memory and on disk."""
+    from omnigraph.engine.cache import shared_caches
+    from omnigraph.engine.recall import forget
+
+    forget(shared_caches(), handle.store)

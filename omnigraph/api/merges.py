@@ -1,0 +1,188 @@
+"""Merges, merge sessions, reverts and cherry-picks: each ends in one publish, or has no effect."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from omnigraph.api.handle import Handle
+from omnigraph.errors import InputError, OmnigraphError
+from omnigraph.events import operation
+from omnigraph.history.branches import delete_branch
+from omnigraph.history.commit import Commit
+from omnigraph.history.line import Line
+from omnigraph.history.points import Named, find_point
+from omnigraph.history.snapshot import of_state
+from omnigraph.merges import MergeResult, MergeSession, result_of
+from omnigraph.merging.limits import MergeLimits
+from omnigraph.merging.merge import Merged, Request, open_merge
+from omnigraph.merging.merge import merge as merge_heads
+from omnigraph.merging.replay import Way, replay
+from omnigraph.merging.sides import Granularity
+from omnigraph.merging.strategy import Strategy
+from omnigraph.merging.work import Options
+from omnigraph.pipeline.engine import Engine
+from omnigraph.terms import Terms
+
+BranchPair = tuple[str | None, str | None]  # source and target; None is the branch of the handle
+Authorship = tuple[str | None, str | None]  # message and actor
+EngineChoice = tuple[Engine, Any]  # the name of the engine, and the session of Spark
+
+
+def check_granularity(granularity: Granularity) -> Granularity:
+    """Return a granularity, or raise `InputError` for any other word.
+
+    >>> check_granularity("property")
+    'property'
+    """
+    if granularity not in ("entity", "property"):
+        message = f"unknown granularity '{granularity}'"
+        raise InputError(message, reason="expected 'entity' or 'property'")
+    return granularity
+
+
+def choose_merge_engine(engine: EngineChoice) -> Any:
+    """The engine of large joins; imported late, since few programs merge."""
+    from omnigraph.pipeline.merge import merge_engine
+
+    return merge_engine(*engine)
+
+
+def merge(  # noqa: PLR0913 - all but two are keywords
+    handle: Handle,
+    source: str | None = None,
+    into: str | None = None,
+    *,
+    message: str | None = None,
+    actor: str | None = None,
+    delete_branch: bool = False,
+    if_commit: str | None = None,
+    strategy: Strategy = None,
+    granularity: Granularity = "entity",
+    collapse_edges: bool = False,
+    dry_run: bool = False,
+    limits: MergeLimits | None = None,
+    engine: Engine = "auto",
+    spark: Any = None,
+) -> MergeResult:
+    """Merge a branch into another: one commit with two parents.
+
+    Without `into` the target is the branch of this graph, without `source` the source is; a
+    merge that names neither is refused, and so is one on a past commit or a tag. Changes of
+    only one side are taken; different changes of both are conflicts, and all of them are
+    raised as one `MergeConflict`, or returned by a `dry_run`. `strategy` resolves them: `ours`
+    (the target) or `theirs` (the source), a dict of these by kind of conflict or by type, or a
+    function of the conflict that returns one of them, values, or None. With
+    `granularity="property"` changes of different properties of an entity are combined.
+    `collapse_edges` keeps one of two equal edges that both sides added. `engine` is "local",
+    in this process, "spark", on the session `spark` or on a new one, or "auto": Spark when
+    both sides together changed millions of rows; the result is the same.
+
+    Raises `MergeConflict`, `SchemaMismatch`, `ReadSetConflict` when the target moved meanwhile,
+    `PreconditionFailed`, `ReadOnlyError`.
+    """
+    elsewhere = choose_merge_engine((engine, spark))
+    level = check_granularity(granularity)
+    options = Options(level, collapse_edges, limits or MergeLimits(), elsewhere)
+    request = Request(options, strategy, if_commit, dry_run)
+    names, authorship = (source, into), (message, actor)
+    return merge_branches(handle, names, request, authorship, delete_source=delete_branch)
+
+
+def merge_branches(
+    handle: Handle,
+    branches: BranchPair,
+    request: Request,
+    authorship: Authorship,
+    *,
+    delete_source: bool,
+) -> MergeResult:
+    """Merge one branch into another, and delete the source if that is wanted."""
+    request = replace(request, signature=_signed(handle, *authorship).signature())
+    handle.require_branch("a merge")
+    if not request.dry_run:
+        handle.require_writable("a merge")
+    source, target = (handle.branch_head_of(name) for name in branches)
+    with operation("merge", target.name) as event:
+        merged = merge_heads(source, target, request)
+        result = _finish(handle, merged)
+        event.facts["outcome_of_merge"] = merged.outcome
+    if delete_source and not request.dry_run:
+        return _delete_merged_branch(handle, result, source)
+    return result
+
+
+def open_session(
+    handle: Handle,
+    branches: BranchPair,
+    *,
+    granularity: Granularity,
+    collapse_edges: bool,
+    authorship: Authorship,
+    engine: EngineChoice,
+) -> MergeSession:
+    """Open a merge that is decided conflict by conflict."""
+    handle.require_writable("a merge")
+    source, target = (handle.branch_head_of(name) for name in branches)
+    elsewhere = choose_merge_engine(engine)
+    options = Options(check_granularity(granularity), collapse_edges, elsewhere=elsewhere)
+    request = Request(options, signature=_signed(handle, *authorship).signature())
+    return MergeSession(open_merge(source, target), request, lambda merged: _finish(handle, merged))
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A revert or a cherry-pick: the commit, the branch to write to, the parent to compare with."""
+
+    verb: Way
+    commit: Named
+    branch: str | None
+    mainline: int | None
+
+
+def replay_commit(
+    handle: Handle, wanted: Replay, request: Request, authorship: Authorship
+) -> MergeResult:
+    """Revert or cherry-pick a commit on a branch, the one of the handle by default."""
+    verb, action = wanted.verb, f"a {wanted.verb.replace('_', '-')}"
+    handle.require_branch(action)
+    if not request.dry_run:
+        handle.require_writable(action)
+    target = handle.branch_head_of(wanted.branch)
+    nearest, origin = handle.latest_snapshot(), handle.branch_head
+    if verb == "revert" and target is not origin:  # HEAD is the head of that branch
+        nearest, origin = of_state(handle.store, target, target.base()), target
+    snapshot = find_point(handle.store, origin, nearest, wanted.commit)
+    message, actor = authorship
+    terms = _signed(handle, message or _replay_message(verb, snapshot.commit), actor)
+    request = replace(request, signature=terms.signature())
+    with operation(verb, target.name):
+        return _finish(handle, replay(verb, target, snapshot, request, wanted.mainline))
+
+
+def _signed(handle: Handle, message: str | None, actor: str | None) -> Terms:
+    return handle.sign(Terms(message=message, actor=actor))
+
+
+def _finish(handle: Handle, merged: Merged) -> MergeResult:
+    """The result of a merge; a handle on the target moves to it."""
+    if merged.commit is None:
+        return result_of(merged)
+    if merged.frame.target.ulid == handle.branch_head.ulid:
+        handle.refresh()
+    return result_of(replace(merged, commit=handle.attach(merged.commit)))
+
+
+def _delete_merged_branch(handle: Handle, result: MergeResult, source: Line) -> MergeResult:
+    """Delete the source; if that fails, the merge has still been published."""
+    try:
+        bound, head = handle.branch_name, result.source
+        delete_branch(handle.store, source.name, bound=bound, head=head)
+    except OmnigraphError as error:
+        return replace(result, branch_delete_error=str(error))
+    return replace(result, branch_deleted=True)
+
+
+def _replay_message(verb: Way, commit: Commit) -> str | None:
+    """The default message of a commit that repeats or reverts another."""
+    if verb == "cherry_pick":
+        return commit.message
+    return f'Revert "{commit.message}"' if commit.message else f"Revert {commit.id}"

@@ -1,0 +1,142 @@
+"""`init` and `open`: the two ways to get a `Graph`.
+
+Opening for writing recovers what a crashed operation left; opening for reading writes nothing.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+from omnigraph import ids
+from omnigraph.api.graph import Graph
+from omnigraph.api.handle import Handle
+from omnigraph.api.schema import SchemaText, read_schema_text
+from omnigraph.boundary import guarded
+from omnigraph.errors import AlreadyExists, BranchNotFound, SchemaUnsupported
+from omnigraph.history.branches import open_line
+from omnigraph.history.line import Line
+from omnigraph.history.manifest import manifest_exists
+from omnigraph.history.recover import recover_when_due
+from omnigraph.history.remains import absent_manifest
+from omnigraph.history.schemas import Contract
+from omnigraph.history.verification import FirstUseVerifier
+from omnigraph.storage.effects import Effects
+from omnigraph.storage.layout import MAIN
+from omnigraph.storage.store import Durability, Store, open_store
+from omnigraph.terms import actor_of
+
+Location = str | PathLike[str]
+StorageOptions = Mapping[str, object]
+
+
+@guarded
+def init(  # noqa: PLR0913 - all but two are keywords
+    uri: Location,
+    schema: SchemaText,
+    *,
+    force: bool = False,
+    exist_ok: bool = False,
+    actor: str | None = None,
+    durability: Durability = "fsync",
+    storage_options: StorageOptions | None = None,
+) -> Graph:
+    """Create a graph and open it.
+
+    `schema` is `.pg` text, or a path to it. `exist_ok` opens an existing graph, if its schema
+    means the same. `force` takes over the claim of an interrupted `init`, never a graph.
+    `storage_options` configure an object store; they override the `AWS_*` variables.
+    """
+    from omnigraph.history.init import init_graph
+    from omnigraph.lang.schema import compile_schema
+    from omnigraph.lang.schema.identity import new_identity
+
+    text, name = read_schema_text(schema)
+    catalog = compile_schema(text, name)
+    actor = actor_of(actor)
+    store = open_store(os.fspath(uri), durability=durability, options=storage_options)
+    contract = Contract(text, new_identity(catalog, ids.new_ulid()))
+    try:
+        branch_head = init_graph(store, contract, force=force, actor=actor)
+    except AlreadyExists:
+        if not exist_ok or not manifest_exists(store):
+            raise
+        existing = open(uri, actor=actor, durability=durability, storage_options=storage_options)
+        return _require_same_schema(existing, catalog)
+    return Graph(Handle(store, branch_head, actor=actor))
+
+
+@guarded
+def open(  # noqa: PLR0913 - all but the first are keywords
+    uri: Location,
+    *,
+    branch: str = MAIN,
+    actor: str | None = None,
+    read_only: bool = False,
+    durability: Durability = "fsync",
+    storage_options: StorageOptions | None = None,
+    verify: bool | None = None,
+) -> Graph:
+    """Open a graph; unless `read_only`, first recover what a crashed operation left.
+
+    `storage_options` configure an object store; they override the `AWS_*` variables. With
+    `verify`, or `OMNIGRAPH_VERIFY=1`, each file is compared with its checksum on its first use.
+    """
+    return Graph(
+        open_handle(
+            uri,
+            branch=branch,
+            actor=actor,
+            read_only=read_only,
+            durability=durability,
+            storage_options=storage_options,
+            verify=verify,
+        )
+    )
+
+
+def open_handle(  # noqa: PLR0913 - all but the first are keywords
+    uri: Location,
+    *,
+    branch: str,
+    actor: str | None,
+    read_only: bool,
+    durability: Durability,
+    storage_options: StorageOptions | None,
+    verify: bool | None,
+) -> Handle:
+    """Open the state behind a graph, with the options of `open`."""
+    actor = actor_of(actor)
+    effects, location = Effects(read_only=read_only), os.fspath(uri)
+    store = open_store(location, effects=effects, durability=durability, options=storage_options)
+    if verify if verify is not None else os.environ.get("OMNIGRAPH_VERIFY", "0") not in ("", "0"):
+        store = replace(store, verifier=FirstUseVerifier())
+    branch_head = _open_branch(store, branch)
+    if not read_only:
+        recover_when_due(store, interval=0)
+    return Handle(store, branch_head, read_only=read_only, actor=actor)
+
+
+def _open_branch(store: Store, branch: str) -> Line:
+    try:
+        return open_line(store, branch)
+    except BranchNotFound:
+        if not manifest_exists(store):
+            raise absent_manifest(store, MAIN) from None
+        raise
+
+
+def _require_same_schema(graph: Graph, catalog: Any) -> Graph:
+    """Return the graph if its schema means the same; else raise the changes that it would take."""
+    from omnigraph.lang.schema.migrate import plan_migration
+
+    plan = plan_migration(graph.schema.ir, catalog)
+    if plan.steps:
+        count = len(plan.steps)
+        raise SchemaUnsupported(
+            f"the graph at {graph.uri} has another schema: {count} change{'s'[: count > 1]}",
+            steps=plan.steps,
+            hint="open it and change its schema, or choose another place",
+        )
+    return graph

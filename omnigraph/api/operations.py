@@ -1,0 +1,60 @@
+"""`graph.maintenance.operations`: unfinished operations that recovery could not settle."""
+
+from typing import TYPE_CHECKING
+
+from omnigraph.api.facet import Facet
+from omnigraph.events import operation
+from omnigraph.history.audit import Outcome, list_outcomes
+
+if TYPE_CHECKING:
+    from omnigraph.history.intent import SetAside
+
+
+class Operations(Facet):
+    """Operations whose process crashed: those that recovery settled, and those it set aside."""
+
+    __slots__ = ()
+
+    def recoveries(self) -> list[Outcome]:
+        """The outcomes of operations whose process crashed, oldest first."""
+        self._handle.require_open()
+        return list_outcomes(self._handle.store)
+
+    def set_aside(self) -> "list[SetAside]":
+        """Operations that recovery could not settle, oldest first, each with its error.
+
+        They block no reader and no writer. What they need is retained until they are dropped.
+        """
+        from omnigraph.history.set_aside import list_set_aside
+
+        self._handle.require_open()
+        return list_set_aside(self._handle.store)
+
+    def retry(self, operation_id: str) -> Outcome | None:
+        """Settle an operation that was set aside, after its cause was fixed.
+
+        Returns the outcome; None when it was settled already. Raises what still prevents it; then
+        the operation stays set aside.
+        """
+        from omnigraph.history.set_aside import retry_operation
+
+        handle = self._handle
+        handle.require_writable("retrying an operation")
+        with operation("recovery_retry", handle.branch_name) as event:
+            event.facts["operation_id"] = operation_id
+            outcome = retry_operation(handle.store, operation_id)
+        handle.refresh()
+        return outcome
+
+    def drop(self, operation_id: str) -> Outcome:
+        """Delete an operation that was set aside; a cleanup may then remove what it staged.
+
+        The drop is recorded; `recoveries` lists it.
+        """
+        from omnigraph.history.set_aside import drop_operation
+
+        handle = self._handle
+        handle.require_writable("dropping an operation")
+        with operation("recovery_drop", handle.branch_name) as event:
+            event.facts["operation_id"] = operation_id
+            return drop_operation(handle.store, operation_id, handle.actor)

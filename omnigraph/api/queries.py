@@ -1,0 +1,250 @@
+"""Queries, streams, plans, node and edge sets, exports.
+
+Each function takes one snapshot of a handle, compiles one text (or reuses the compiled one) and
+passes both to the engine. It never opens a table itself.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.api.handle import Handle
+from omnigraph.boundary import guarded
+from omnigraph.diagnostics import Source
+from omnigraph.engine.limits import Limits
+from omnigraph.errors import EntityNotFound, InputError
+from omnigraph.events import Event, operation
+from omnigraph.history.gone import batches_until_gone, told_when_gone
+from omnigraph.history.points import Named
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.naming import require_text
+from omnigraph.nodes import EdgeSet, Node, NodeSet, edge_set, node_set
+from omnigraph.prepared import COMPILED, Prepared, Query, choose, demand, read_query
+from omnigraph.result import Result, ResultStream
+from omnigraph.rowtext import node_id
+from omnigraph.sources import write_lines
+
+if TYPE_CHECKING:
+    from omnigraph.api.graph import Graph
+
+Params = Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryCall:
+    """A query text, the name of the query in it, and the arguments of one call."""
+
+    source: Query
+    name: str | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    timeout: float | None = None
+
+    @property
+    def limits(self) -> Limits | None:
+        """The limits of the engine; None for the defaults."""
+        return None if self.timeout is None else replace(Limits.default(), timeout=self.timeout)
+
+
+def combine_arguments(params: Params, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a query, from `params` and from keywords.
+
+    >>> combine_arguments({"name": "ada"}, {"limit": 3})
+    {'name': 'ada', 'limit': 3}
+    """
+    repeated = [name for name in params or () if name in values]
+    if repeated:
+        raise InputError(f"parameter ${repeated[0]} is given twice", reason="given twice")
+    return {**(params or {}), **values}
+
+
+def stream(  # noqa: PLR0913 - all but the first are keywords
+    handle: Handle,
+    source: Query,
+    /,
+    *,
+    name: str | None = None,
+    params: Params = None,
+    branch: str | None = None,
+    at: Named | None = None,
+    timeout: float | None = None,
+    **values: Any,
+) -> ResultStream:
+    """Run a query and read its rows batch by batch, in bounded memory, of one snapshot.
+
+    Without `order` the rows come in the order in which they are stored.
+    """
+    call = QueryCall(source, name, combine_arguments(params, values), timeout)
+    return stream_query(handle.for_read(branch, at), call)
+
+
+def explain(
+    handle: Handle,
+    source: Query,
+    /,
+    *,
+    name: str | None = None,
+    params: Params = None,
+    analyze: bool = False,
+    **values: Any,
+) -> Any:
+    """The plan of a query: operators with estimated rows; `analyze` runs it and measures."""
+    from omnigraph.engine.explain import explain as explain_plan
+
+    arguments = combine_arguments(params, values)
+    snapshot, query = _compile(handle, QueryCall(source, name, arguments))
+    return explain_plan(snapshot, query, arguments, analyze=analyze)
+
+
+def nodes(handle: Handle, type_name: str, /) -> NodeSet:
+    """The nodes of a type or interface, as a set to filter, traverse and read."""
+    catalog = handle.latest_snapshot().schema.ir.catalog
+    return node_set(partial(_run_text, handle), catalog, type_name)
+
+
+def edges(handle: Handle, type_name: str, /) -> EdgeSet:
+    """The edges of a type: id, from, to and properties."""
+    catalog = handle.latest_snapshot().schema.ir.catalog
+    return edge_set(partial(_run_text, handle), catalog, type_name)
+
+
+def node(handle: Handle, type_name: str, key: Any, /) -> Node | None:
+    """A node by its key, or by its id where the type has no key; None when there is none.
+
+    The members of a composite key are a tuple, in the order of the declaration, or a mapping.
+    """
+    candidates = nodes(handle, type_name)
+    key_id = node_id(handle.latest_snapshot().schema.ir, type_name, key)
+    row = candidates.where(id=key_id).result().one_or_none()
+    if row is None:
+        return None
+    values = dict(row)
+    return Node(values.pop("id"), type_name, values)
+
+
+def table(handle: Handle, name: str, *, kind: str | None = None) -> Any:
+    """The pinned Lance dataset of a type; the node type wins when an edge has its name."""
+    handle.require_open()
+    require_text(name, "type")
+    snapshot = handle.snapshot
+    keys = [f"{kind}:{name}"] if kind else [f"node:{name}", f"edge:{name}"]
+    return snapshot.table(next((key for key in keys if key in snapshot.tables), keys[0])).dataset
+
+
+def run_query(handle: Handle, call: QueryCall) -> Result:
+    """Run a query and return all of its rows."""
+    from omnigraph.engine.run import run_read
+
+    with operation("query", handle.branch_name) as event:
+        snapshot, query = _compile_read(handle, call, event)
+        with told_when_gone(snapshot):
+            answer = run_read(snapshot, query, call.arguments, limits=call.limits, mode="python")
+        event.rows = answer.table.num_rows
+        handle.record_read(snapshot, query)
+    return Result(
+        answer.table,
+        query_name=query.name,
+        params=dict(call.arguments),
+        target=handle.result_target(),
+        commit_id=snapshot.commit_id,
+        elapsed=event.seconds(),
+        stats=answer.stats.to_dict(),
+        warnings=tuple(warning.message for warning in query.warnings),
+    )
+
+
+def stream_query(handle: Handle, call: QueryCall) -> ResultStream:
+    """Run a query and return its rows batch by batch."""
+    from omnigraph.engine.run import stream_read
+
+    with operation("stream", handle.branch_name) as event:
+        snapshot, query = _compile_read(handle, call, event)
+        with told_when_gone(snapshot):
+            schema, batches = stream_read(
+                snapshot, query, call.arguments, limits=call.limits, mode="python"
+            )
+        handle.record_read(snapshot, query)
+    return ResultStream(
+        schema,
+        batches_until_gone(snapshot, batches),
+        query_name=query.name,
+        target=handle.result_target(),
+        commit_id=snapshot.commit_id,
+    )
+
+
+def prepare_query(graph: "Graph", handle: Handle, source: Query, name: str | None) -> Prepared:
+    """Check a query now; the `Prepared` calls the graph with its text."""
+    _, query = _compile(handle, QueryCall(source, name))
+    query_text = read_query(source, {})
+    text, query_name = Source(query_text.name, query_text.text), query.name
+
+    def call(params: Mapping[str, Any]) -> Any:
+        if query.kind == "read":
+            return graph.query(text, name=query_name, params=params)
+        return graph.mutate(text, name=query_name, params=params)
+
+    def explain(params: Mapping[str, Any], analyze: bool) -> Any:
+        return graph.explain(text, name=query_name, params=params, analyze=analyze)
+
+    types = {parameter.name: parameter.type.display() for parameter in query.parameters}
+    return Prepared(query_name, query.kind, types, query.description, call, explain)
+
+
+def require_node(handle: Handle, type_name: str, key: Any) -> Node:
+    """A node by its key; raises `EntityNotFound`, which is a `KeyError`."""
+    existing = node(handle, type_name, key)
+    if existing is None:
+        raise EntityNotFound(f"there is no {type_name} '{key}' here")
+    return existing
+
+
+def export_graph(
+    handle: Handle,
+    path: str | PathLike[str] | None,
+    types: Sequence[str] | None,
+    *,
+    iso_dates: bool,
+) -> Iterator[bytes] | int:
+    """The lines of an export, or the number of entities that were written to a file."""
+    from omnigraph.history.hold import while_held
+    from omnigraph.ingest.export import export_lines
+
+    snapshot = handle.latest_snapshot()
+    batches = batches_until_gone(snapshot, export_lines(snapshot, types, iso_dates=iso_dates))
+    lines = while_held(handle.branch_head, snapshot, batches)
+    if path is None:
+        return lines
+    with operation("export", handle.branch_name) as event:
+        event.rows = count = write_lines(Path(path), lines)
+    return count
+
+
+@guarded
+def _run_text(handle: Handle, text: str, arguments: Mapping[str, Any]) -> Result:
+    return run_query(handle, QueryCall(text, None, arguments))
+
+
+def _compile_read(handle: Handle, call: QueryCall, event: Event) -> tuple[Snapshot, CompiledQuery]:
+    """The snapshot to read, and the query, which must not be a mutation."""
+    event.phase("state")
+    snapshot = handle.latest_snapshot()
+    event.phase("compile")
+    query = demand(_compile_for(snapshot, call), "read")
+    event.phase("run")
+    return snapshot, query
+
+
+def _compile(handle: Handle, call: QueryCall) -> tuple[Snapshot, CompiledQuery]:
+    snapshot = handle.latest_snapshot()
+    return snapshot, _compile_for(snapshot, call)
+
+
+def _compile_for(snapshot: Snapshot, call: QueryCall) -> CompiledQuery:
+    text = read_query(call.source, call.arguments)
+    schema_hash = snapshot.schema_row.hash
+    queries = COMPILED.get(text, schema_hash, lambda: snapshot.schema.ir.catalog, call.name)
+    return choose(queries, call.name)

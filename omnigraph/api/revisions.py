@@ -1,0 +1,133 @@
+"""`graph.revisions`: commits, and what they did to single entities.
+
+Git's word for anything that names a commit: an id, a tag, `HEAD~1`. The daily verbs `graph.log`,
+`graph.at` and `graph.diff` stay on the graph; here are the ones that are needed less often.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.api.facet import Facet
+from omnigraph.api.handle import Handle
+from omnigraph.api.merges import Replay, check_granularity, replay_commit
+from omnigraph.errors import EntityNotFound
+from omnigraph.history.commit import Commit
+from omnigraph.history.points import Named, find_commit_named
+from omnigraph.history.trace import Blamed, EntityHistory, Trace
+from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.merges import MergeResult
+from omnigraph.merging.merge import Request
+from omnigraph.merging.sides import Granularity
+from omnigraph.merging.strategy import Strategy
+from omnigraph.merging.work import Options
+from omnigraph.naming import require_text, shorten_name
+from omnigraph.rowtext import node_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from omnigraph.api.graph import Graph
+
+
+class Revisions(Facet):
+    """The commits of a graph: look one up, undo or repeat it, trace an entity through them.
+
+    >>> from omnigraph import testing
+    >>> with testing.graph("node Person { name: String @key  age: I32? }") as graph:
+    ...     _ = graph.insert("Person", {"name": "ada", "age": 36}, actor="bob")
+    ...     _ = graph.revisions.revert("HEAD")
+    ...     [version.op for version in graph.revisions.history("Person", "ada")]
+    ['delete', 'insert']
+    """
+
+    __slots__ = ("_make_graph",)
+
+    def __init__(self, handle: Handle, make_graph: "Callable[[Handle], Graph]") -> None:
+        super().__init__(handle)
+        self._make_graph = make_graph
+
+    def commit(self, commit_id: str) -> Commit:
+        """A commit of this branch, else of any other; also by a tag, a branch or `HEAD~3`."""
+        handle = self._handle
+        handle.require_open()
+        commit = find_commit_named(handle.store, handle.branch_head, handle.snapshot, commit_id)
+        return handle.attach(commit)
+
+    def pin(self) -> "Graph":
+        """A read-only graph on the newest commit, for many reads of one snapshot."""
+        return self._make_graph(self._handle.pin(self._handle.latest_snapshot()))
+
+    def history(
+        self, type_name: str, key: Any, /, *, kind: str | None = None, limit: int | None = None
+    ) -> EntityHistory:
+        """Every version of an entity, newest first, with its commit and its values.
+
+        A node is named by its key, an edge, or a node without key, by its id. Versions from merged
+        branches have the commits that wrote them. `.gap` is the commit before which a cleanup has
+        removed the history; None when it is complete.
+        """
+        return _trace_entity(self._handle, type_name, key, kind).versions(limit)
+
+    def blame(self, type_name: str, key: Any, /, *, kind: str | None = None) -> dict[str, Blamed]:
+        """The commit and the actor that last set each property of an entity."""
+        return _trace_entity(self._handle, type_name, key, kind).blame()
+
+    def revert(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        commit: Named,
+        *,
+        mainline: int | None = None,
+        branch: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        if_commit: str | None = None,
+        strategy: Strategy = None,
+        granularity: Granularity = "entity",
+        dry_run: bool = False,
+    ) -> MergeResult:
+        """Undo the changes of a commit in a new commit; later changes stay.
+
+        What has changed again since is a conflict, as in a merge: `ours` keeps the current values,
+        `theirs` takes those before the commit. A merge is reverted relative to its first parent,
+        or to the parent number `mainline`.
+
+        Raises `MergeConflict`, `ReadSetConflict` when the branch moved meanwhile, `ReadOnlyError`.
+        """
+        request = Request(Options(check_granularity(granularity)), strategy, if_commit, dry_run)
+        replay = Replay("revert", commit, branch, mainline)
+        return replay_commit(self._handle, replay, request, (message, actor))
+
+    def cherry_pick(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        commit: Named,
+        into: str | None = None,
+        *,
+        mainline: int | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        if_commit: str | None = None,
+        strategy: Strategy = None,
+        granularity: Granularity = "entity",
+        dry_run: bool = False,
+    ) -> MergeResult:
+        """Apply the changes of one commit to a branch, this one by default.
+
+        Conflicts are those of a merge: `ours` is the branch, `theirs` the commit.
+
+        Raises `MergeConflict`, `ReadSetConflict` when the branch moved meanwhile, `ReadOnlyError`.
+        """
+        request = Request(Options(check_granularity(granularity)), strategy, if_commit, dry_run)
+        replay = Replay("cherry_pick", commit, into, mainline)
+        return replay_commit(self._handle, replay, request, (message, actor))
+
+
+def _trace_entity(handle: Handle, type_name: str, key: Any, kind: str | None) -> Trace:
+    snapshot = handle.latest_snapshot()
+    require_text(type_name, "type")
+    candidates = [f"{prefix}:{type_name}" for prefix in ("node", "edge") if kind in (None, prefix)]
+    table_key = next((name for name in candidates if name in snapshot.tables), None)
+    if table_key is None:
+        hint = did_you_mean(type_name, [name.partition(":")[2] for name in snapshot.tables])
+        raise EntityNotFound(f"there is no type {shorten_name(type_name)} here", hint=hint)
+    if table_key.startswith("node:"):
+        return Trace(snapshot, table_key, node_id(snapshot.schema.ir, type_name, key))
+    return Trace(snapshot, table_key, str(key))

@@ -1,0 +1,157 @@
+"""`graph.schema`: the schema of the commit that a graph shows, and the way to another one.
+
+`plan` reads no data and changes nothing; `apply` is one commit, or has no effect.
+"""
+
+from os import PathLike
+from pathlib import Path
+
+from omnigraph.api.facet import Facet
+from omnigraph.api.handle import Handle, report_missing_branch
+from omnigraph.diagnostics import Source
+from omnigraph.errors import InputError, UsageError
+from omnigraph.events import operation
+from omnigraph.evolve.apply import apply_plan, check_plan
+from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan, propose
+from omnigraph.history.schemas import Contract
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.terms import Attempts, Terms
+
+SchemaText = str | PathLike[str] | Source
+
+
+class Schema(Facet):
+    """A schema: its text, its types, and how to change it.
+
+    The text and the types are those of the commit that the graph showed when `graph.schema` was
+    read; they do not change afterwards.
+
+    >>> from omnigraph import testing
+    >>> with testing.graph("node Person { name: String @key }") as graph:
+    ...     applied = graph.schema.apply("node Person { name: String @key  age: I32? }")
+    ...     graph.schema.source, graph.schema.node_types
+    ('node Person { name: String @key  age: I32? }', ('Person',))
+    """
+
+    __slots__ = ("_snapshot",)
+
+    def __init__(self, handle: Handle, snapshot: Snapshot) -> None:
+        super().__init__(handle)
+        self._snapshot = snapshot
+
+    def __repr__(self) -> str:
+        return repr(self.contract)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and self.contract == other.contract
+
+    def __hash__(self) -> int:
+        return hash(self._snapshot.schema_row)
+
+    @property
+    def contract(self) -> Contract:
+        """The schema as the graph stores it."""
+        return self._snapshot.schema
+
+    @property
+    def source(self) -> str:
+        """The `.pg` text."""
+        return self.contract.source
+
+    @property
+    def ir(self) -> SchemaIR:
+        """The compiled schema: the catalog of types, and their permanent numbers."""
+        return self.contract.ir
+
+    @property
+    def node_types(self) -> tuple[str, ...]:
+        """The names of the node types."""
+        return tuple(node.name for node in self.ir.catalog.nodes)
+
+    @property
+    def edge_types(self) -> tuple[str, ...]:
+        """The names of the edge types."""
+        return tuple(edge.name for edge in self.ir.catalog.edges)
+
+    def plan(
+        self, new: SchemaText, *, allow_data_loss: bool = False, branch: str | None = None
+    ) -> SchemaPlan:
+        """Plan the steps from the schema of the branch to another one; reads no data.
+
+        `new` is `.pg` text, or a path to it. `allow_data_loss` plans drops that also delete the
+        history of dropped data. Raises the errors of the language and `IdentityError`.
+        """
+        return _plan(self._handle.for_branch(branch), new, allow_data_loss=allow_data_loss)
+
+    def apply(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        new: SchemaText | SchemaPlan,
+        *,
+        allow_data_loss: bool = False,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        dry_run: bool = False,
+    ) -> SchemaApplied:
+        """Change the schema of the branch in one commit; other branches keep theirs.
+
+        `new` is `.pg` text, a path, or a plan, which applies only to the schema that it was made
+        for. Steps that may fail on data are checked against it first. Dropped data stays readable
+        in earlier commits, unless `allow_data_loss` is given: then its history is deleted, too.
+        `dry_run` only checks.
+
+        Raises `SchemaUnsupported`, `SchemaViolation`, `ReadSetConflict`, `VersionConflict`,
+        `PreconditionFailed`, `ReadOnlyError`, and the errors of the language.
+        """
+        handle = self._handle.for_branch(branch)
+        handle.require_branch("a change of the schema")
+        if not dry_run:
+            handle.require_writable("a change of the schema")
+        plan = new if isinstance(new, SchemaPlan) else _plan(handle, new, allow_data_loss=False)
+        plan = plan.losing(allow_data_loss or plan.allow_data_loss)
+        return _apply(handle, plan, handle.sign(Terms(if_commit, message, actor)), dry_run=dry_run)
+
+
+def read_schema_text(schema: SchemaText) -> tuple[str, str]:
+    """The text of a schema and its name; a single word that ends in `.pg` is a path.
+
+    >>> read_schema_text("node Lamp {}")
+    ('node Lamp {}', '<schema>')
+    """
+    if isinstance(schema, Source):
+        return schema.text, schema.name
+    is_path = not isinstance(schema, str) or (schema.endswith(".pg") and "\n" not in schema)
+    if isinstance(schema, str) and not is_path:
+        return schema, "<schema>"
+    try:
+        path = Path(schema)
+    except TypeError as error:
+        kind = type(schema).__name__
+        raise UsageError(reason=f"a schema is text, a path or a plan, not {kind}") from error
+    try:
+        return path.read_text("utf-8"), str(path)
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(f"cannot read {path}: {why}", reason="unreadable") from error
+
+
+def _plan(handle: Handle, new: SchemaText, *, allow_data_loss: bool) -> SchemaPlan:
+    snapshot = handle.latest_snapshot()
+    text, name = read_schema_text(new)
+    row, contract = snapshot.schema_row, snapshot.schema
+    return propose(row, contract, text, name, allow_data_loss=allow_data_loss)
+
+
+def _apply(handle: Handle, plan: SchemaPlan, terms: Terms, *, dry_run: bool) -> SchemaApplied:
+    branch, commit = handle.branch_name, None
+    with operation("apply_schema", branch) as event, report_missing_branch(branch):
+        if dry_run:
+            check_plan(handle.branch_head, plan)
+        else:
+            watch = handle.require_unchanged(())
+            conditions = terms.conditions(watch, Attempts())
+            published = apply_plan(handle.branch_head, plan, terms.signature(), conditions)
+            commit = handle.record_write(published, watch)
+    return SchemaApplied(plan, commit, branch, event.seconds(), dry_run)

@@ -1,0 +1,67 @@
+"""`graph.spark`: the graph as DataFrames of Spark, and loads from its streams.
+
+Spark is imported when a method is called, never before.
+"""
+
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.api.facet import Facet
+from omnigraph.history.plan import Signature
+from omnigraph.ingest.load import LoadMode
+
+if TYPE_CHECKING:
+    from omnigraph.pipeline.frames import SparkGraph
+
+
+class Spark(Facet):
+    """A graph for Spark: `graph.spark.frames(session).nodes("Paper")` is a DataFrame."""
+
+    __slots__ = ()
+
+    def frames(
+        self, session: Any = None, *, master: str | None = None, remote: str | None = None
+    ) -> "SparkGraph":
+        """The newest snapshot for Spark: node and edge types as DataFrames.
+
+        Without a session the active one is used, or a local one is started.
+        """
+        from omnigraph.pipeline.frames import SparkGraph
+        from omnigraph.pipeline.session import spark_session
+
+        if session is None:
+            session = spark_session(master=master, remote=remote)
+        return SparkGraph(session, self._handle.latest_snapshot(), self._handle.branch_head)
+
+    def stream_load(  # noqa: PLR0913 - all but two are keywords
+        self,
+        frame: Any,
+        type_name: str,
+        *,
+        name: str,
+        checkpoint: str | PathLike[str],
+        mode: LoadMode = "append",
+        branch: str | None = None,
+        rejects: str | PathLike[str] | None = None,
+        available_now: bool = False,
+    ) -> Any:
+        """Load a streaming DataFrame batch by batch, each exactly once; returns its query.
+
+        `name` identifies the stream, `checkpoint` is the folder in which Spark records its
+        progress. With `available_now` the query ends when all available data is loaded.
+        """
+        from omnigraph.pipeline.stream import stream_load
+
+        handle = self._handle.for_branch(branch)
+        handle.require_writable("a stream")
+        return stream_load(
+            handle.branch_head,
+            frame,
+            type_name,
+            mode=mode,
+            name=name,
+            checkpoint=checkpoint,
+            signature=Signature(self._handle.actor),
+            rejects=rejects,
+            available_now=available_now,
+        )

@@ -1,0 +1,320 @@
+"""The public surface of a graph, as protocols: what a local and a remote graph have in common.
+
+`Graph` is checked against `GraphSurface` by mypy; a client of a server implements the same. Only
+what needs the files at hand, `Graph.snapshot`, `Graph.table` and `Graph.schema.contract`, is left
+out. The methods are documented where they are implemented.
+"""
+
+# ruff: noqa: D102, PLR0913
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, Unpack, overload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+    from os import PathLike
+
+    from omnigraph.api.facet_surfaces import (
+        BranchesSurface,
+        ChangesSurface,
+        MaintenanceSurface,
+        RevisionsSurface,
+        SchemaSurface,
+        SparkSurface,
+        TagsSurface,
+    )
+    from omnigraph.api.loads import Format
+    from omnigraph.api.queries import Params
+    from omnigraph.api.transactions import Transaction
+    from omnigraph.api.writes import WriteOptions
+    from omnigraph.commits import CommitLog
+    from omnigraph.comparison import Diff
+    from omnigraph.feed import Names
+    from omnigraph.health.limits import Warned
+    from omnigraph.history.commit import Commit
+    from omnigraph.history.points import Named
+    from omnigraph.history.tags import Tag
+    from omnigraph.ingest.load import LoadMode, OnError
+    from omnigraph.merges import MergeResult
+    from omnigraph.merging.limits import MergeLimits
+    from omnigraph.merging.sides import Granularity
+    from omnigraph.merging.strategy import Strategy
+    from omnigraph.nodes import EdgeSet, Node, NodeSet
+    from omnigraph.pipeline.engine import Engine
+    from omnigraph.prepared import Prepared, Query
+    from omnigraph.receipt import LoadReport, Receipt
+    from omnigraph.result import Result, ResultStream
+    from omnigraph.sources import Progress
+
+    Path = str | PathLike[str]
+
+Answer = TypeVar("Answer")
+
+
+class GraphSurface(Protocol):
+    """An open graph, here or on a server."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    @property
+    def uri(self) -> str: ...
+
+    @property
+    def branch_name(self) -> str: ...
+
+    @property
+    def head(self) -> Commit: ...
+
+    @property
+    def read_only(self) -> bool: ...
+
+    @property
+    def actor(self) -> str | None: ...
+
+    @property
+    def warnings(self) -> list[Warned]: ...
+
+    @property
+    def is_remote(self) -> bool: ...
+
+    def refresh(self) -> Self: ...
+
+    def close(self) -> None: ...
+
+    @property
+    def branches(self) -> BranchesSurface: ...
+
+    @property
+    def tags(self) -> TagsSurface: ...
+
+    @property
+    def revisions(self) -> RevisionsSurface: ...
+
+    @property
+    def schema(self) -> SchemaSurface: ...
+
+    @property
+    def changes(self) -> ChangesSurface: ...
+
+    @property
+    def maintenance(self) -> MaintenanceSurface: ...
+
+    @property
+    def spark(self) -> SparkSurface: ...
+
+    @overload
+    def query(self, source: Query, /, *, lazy: Literal[True], **options: Any) -> ResultStream: ...
+
+    @overload
+    def query(
+        self,
+        source: Query,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        branch: str | None = None,
+        at: Named | None = None,
+        timeout: float | None = None,
+        lazy: Literal[False] = False,
+        **values: Any,
+    ) -> Result: ...
+
+    def stream(
+        self,
+        source: Query,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        branch: str | None = None,
+        at: Named | None = None,
+        timeout: float | None = None,
+        **values: Any,
+    ) -> ResultStream: ...
+
+    def explain(
+        self,
+        source: Query,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        analyze: bool = False,
+        **values: Any,
+    ) -> Any: ...
+
+    def prepare(self, source: Query, /, *, name: str | None = None) -> Prepared: ...
+
+    def nodes(self, type_name: str, /) -> NodeSet: ...
+
+    def edges(self, type_name: str, /) -> EdgeSet: ...
+
+    def node(self, type_name: str, key: Any, /) -> Node | None: ...
+
+    def __getitem__(self, wanted: tuple[str, Any]) -> Node: ...
+
+    @overload
+    def export(
+        self,
+        path: None = None,
+        /,
+        *,
+        types: Sequence[str] | None = None,
+        branch: str | None = None,
+        at: Named | None = None,
+        iso_dates: bool = False,
+    ) -> Iterator[bytes]: ...
+
+    @overload
+    def export(
+        self,
+        path: Path,
+        /,
+        *,
+        types: Sequence[str] | None = None,
+        branch: str | None = None,
+        at: Named | None = None,
+        iso_dates: bool = False,
+    ) -> int: ...
+
+    def mutate(
+        self,
+        source: Query,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+        **values: Any,
+    ) -> Receipt: ...
+
+    def insert(
+        self, type_name: str, /, *records: Any, **options: Unpack[WriteOptions]
+    ) -> Receipt: ...
+
+    def upsert(
+        self, type_name: str, /, *records: Any, **options: Unpack[WriteOptions]
+    ) -> Receipt: ...
+
+    def connect_nodes(
+        self, edge_type: str, ends: Iterable[tuple[Any, ...]], /, **options: Unpack[WriteOptions]
+    ) -> Receipt: ...
+
+    def update(
+        self,
+        type_name: str,
+        /,
+        *,
+        where: str,
+        set: Mapping[str, Any],
+        params: Params = None,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+        **values: Any,
+    ) -> Receipt: ...
+
+    def delete(
+        self,
+        type_name: str,
+        /,
+        *,
+        where: str,
+        params: Params = None,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+        **values: Any,
+    ) -> Receipt: ...
+
+    def load(
+        self,
+        data: Any,
+        *,
+        mode: LoadMode,
+        branch: str | None = None,
+        from_: str | None = None,
+        format: Format | None = None,
+        mapping: Mapping[str, Mapping[str, str]] | None = None,
+        on_error: OnError = "raise",
+        engine: Engine = "auto",
+        spark: Any = None,
+        rejects: Path | None = None,
+        max_errors: int | None = None,
+        dry_run: bool = False,
+        progress: Progress = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt | LoadReport: ...
+
+    def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 12) -> Answer: ...
+
+    def transaction(
+        self,
+        *,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Transaction: ...
+
+    def checkout(self, branch: str) -> GraphSurface: ...
+
+    def at(self, point: Named) -> GraphSurface: ...
+
+    def tag(self, name: str, point: Named | None = None, *, message: str | None = None) -> Tag: ...
+
+    def log(
+        self,
+        branch: str | None = None,
+        *,
+        limit: int | None = None,
+        since: datetime | None = None,
+        actor: str | None = None,
+        type: str | None = None,
+        all: bool = False,
+    ) -> CommitLog: ...
+
+    def diff(
+        self,
+        a: Named | Self | None,
+        b: Named | Self | None = None,
+        *,
+        types: Names = None,
+        kinds: Names = None,
+        ops: Names = None,
+    ) -> Diff: ...
+
+    def merge(
+        self,
+        source: str | None = None,
+        into: str | None = None,
+        *,
+        message: str | None = None,
+        actor: str | None = None,
+        delete_branch: bool = False,
+        if_commit: str | None = None,
+        strategy: Strategy = None,
+        granularity: Granularity = "entity",
+        collapse_edges: bool = False,
+        dry_run: bool = False,
+        limits: MergeLimits | None = None,
+        engine: Engine = "auto",
+        spark: Any = None,
+    ) -> MergeResult: ...

@@ -1,0 +1,78 @@
+"""`graph.tags`: permanent names for single commits, as a mapping from names to tags."""
+
+from collections.abc import Iterator
+
+from omnigraph.api.facet import Facet
+from omnigraph.errors import NotFound
+from omnigraph.history import tags
+from omnigraph.history.points import Named
+from omnigraph.history.tags import Tag
+
+
+class Tags(Facet):
+    """The tags of a graph: iterate over the names, look one up, create, delete.
+
+    >>> from omnigraph import testing
+    >>> with testing.graph("node Person { name: String @key }") as graph:
+    ...     tag = graph.tags.create("v1", message="the first release")
+    ...     list(graph.tags), graph.tags["v1"].message, graph.tags.get("v2")
+    (['v1'], 'the first release', None)
+    """
+
+    __slots__ = ()
+
+    def values(self) -> list[Tag]:
+        """All tags, sorted by name."""
+        self._handle.require_open()
+        return tags.list_tags(self._handle.store)
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        return [tag.name for tag in self.values()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __len__(self) -> int:
+        return len(self.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names()
+
+    def __getitem__(self, name: str) -> Tag:
+        """The tag of a name; raises `NotFound`, which is a `KeyError`."""
+        self._handle.require_open()
+        return tags.find_tag(self._handle.store, name)
+
+    def get(self, name: str) -> Tag | None:
+        """The tag of a name; None when there is none."""
+        try:
+            return self[name]
+        except NotFound:
+            return None
+
+    def create(self, name: str, point: Named | None = None, *, message: str | None = None) -> Tag:
+        """Tag a commit, by default the one that the graph shows.
+
+        `point` is whatever `graph.at` takes. The commit stays readable as long as the tag exists,
+        whatever happens to its branch.
+        """
+        handle = self._handle
+        if not handle.pinned:
+            handle.require_writable("a tag")
+        handle.require_open()
+        shown = handle.snapshot if point is None else handle.at(point).snapshot
+        exact_commit = shown.commit_id if point is not None or handle.pinned else None
+        return tags.create_tag(
+            handle.store,
+            name,
+            handle.branch_head,
+            commit_id=exact_commit,
+            actor=handle.actor,
+            message=message,
+        )
+
+    def delete(self, name: str) -> None:
+        """Delete a tag; its commit stays as long as a branch or another tag needs it."""
+        self._handle.require_writable("taking a tag away")
+        tags.delete_tag(self._handle.store, name)

@@ -1,0 +1,112 @@
+"""Blocking calls for asynchronous programs: a bounded pool of threads, and cancellation.
+
+A write that is cancelled before it is published has no effect; once it is being published, its
+outcome is awaited. Nothing here has an event loop of its own.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextvars import copy_context
+from functools import wraps
+from itertools import islice
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+from omnigraph.terms import STOP
+
+Answer = TypeVar("Answer")
+Item = TypeVar("Item")
+Sync = TypeVar("Sync")
+Params = ParamSpec("Params")
+WORKERS = min(32, (os.cpu_count() or 1) + 4)
+_pool: ThreadPoolExecutor | None = None
+_pool_lock = threading.Lock()
+
+
+def _workers() -> ThreadPoolExecutor:
+    global _pool  # noqa: PLW0603 - one pool per process
+    with _pool_lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="omnigraph")
+        return _pool
+
+
+def _reset_after_fork() -> None:
+    global _pool, _pool_lock
+    _pool, _pool_lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset_after_fork)
+
+
+async def run(call: Callable[..., Answer], /, *args: Any, **options: Any) -> Answer:
+    """Run a call in the pool.
+
+    >>> asyncio.run(run(sum, [1, 2, 3]))
+    6
+    """
+    return await run_in(_workers(), call, *args, **options)
+
+
+async def run_in(
+    executor: Executor, call: Callable[..., Answer], /, *args: Any, **options: Any
+) -> Answer:
+    """Run a call in an executor. On cancellation it is asked to stop, and its end is awaited."""
+    stop = threading.Event()
+    context = copy_context()
+    context.run(STOP.set, stop)
+    future = executor.submit(context.run, lambda: call(*args, **options))
+    waiting = asyncio.wrap_future(future)
+    try:
+        return await asyncio.shield(waiting)
+    except asyncio.CancelledError:
+        stop.set()
+        if not future.cancel():
+            # It runs already: it stops before its publish, or its outcome is awaited here.
+            await asyncio.wait([waiting])
+            if not waiting.cancelled():
+                waiting.exception()
+        raise
+
+
+async def iterate(items: Iterator[Item]) -> AsyncIterator[Item]:
+    """The items of a blocking iterator; each is read in the pool."""
+    try:
+        while batch := await run(lambda: list(islice(items, 1))):
+            yield batch[0]
+    finally:
+        close = getattr(items, "close", None)
+        if close is not None:
+            close()
+
+
+class AsyncFacet(Generic[Sync]):
+    """A facet whose methods are coroutines; `sync` is the blocking one that it calls."""
+
+    def __init__(self, sync: Sync) -> None:
+        self.sync = sync
+
+    def __repr__(self) -> str:
+        return f"Async{self.sync!r}"
+
+    async def _call(self, name: str, /, *args: Any, **options: Any) -> Any:
+        return await run(lambda: getattr(self.sync, name)(*args, **options))
+
+
+def in_thread(
+    method: Callable[Concatenate[Any, Params], Answer],
+) -> Callable[Concatenate[Any, Params], Coroutine[Any, Any, Answer]]:
+    """The coroutine of a blocking method, with its parameters and its documentation.
+
+    Used in the body of an `AsyncFacet`: `cleanup = in_thread(Maintenance.cleanup)`.
+    """
+
+    @wraps(method)
+    async def coroutine(self: Any, /, *args: Params.args, **options: Params.kwargs) -> Answer:
+        answer: Answer = await self._call(method.__name__, *args, **options)
+        return answer
+
+    return coroutine

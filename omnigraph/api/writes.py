@@ -1,0 +1,251 @@
+"""Mutations and inserted records: each call is one commit, or has no effect.
+
+Convenience methods compile to the same mutations and loads, hence to the same rules.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+
+from omnigraph.api.handle import Handle, report_missing_branch
+from omnigraph.api.loads import load_source
+from omnigraph.api.queries import Params, QueryCall
+from omnigraph.errors import OmnigraphError, UsageError
+from omnigraph.events import operation
+from omnigraph.ingest.load import LoadMode
+from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.naming import require_text
+from omnigraph.pipeline.engine import Way
+from omnigraph.prepared import COMPILED, Query, choose, demand, read_query
+from omnigraph.receipt import Receipt, receipt_of
+from omnigraph.rowtext import delete_text, edge_rows, inserting, rows_of, update_text
+from omnigraph.terms import Attempts, Terms, told
+
+if TYPE_CHECKING:
+    from omnigraph.api.transactions import Transaction
+
+Answer = TypeVar("Answer")
+
+
+class WriteOptions(TypedDict, total=False):
+    """The options of every write.
+
+    `branch` is another branch than that of the handle. `if_commit` writes only if the branch is at
+    this commit. A repeated `idempotency_key` returns the first commit again.
+    """
+
+    branch: str | None
+    if_commit: str | None
+    message: str | None
+    actor: str | None
+    idempotency_key: str | None
+
+
+def mutate(  # noqa: PLR0913 - all but the first are keywords
+    handle: Handle,
+    source: Query,
+    /,
+    *,
+    name: str | None = None,
+    params: Params = None,
+    branch: str | None = None,
+    if_commit: str | None = None,
+    message: str | None = None,
+    actor: str | None = None,
+    idempotency_key: str | None = None,
+    **values: Any,
+) -> Receipt:
+    """Run a mutation: one commit, or none when nothing matches.
+
+    Every write takes `branch`, `if_commit` (write only if the branch is at this commit),
+    `message`, `actor`, and `idempotency_key` (a repetition returns the first commit again).
+    Updates and deletes are strict: they fail with a conflict when the types they touch have
+    changed since this graph last showed them. Inserts are retried internally.
+
+    Raises the language errors, `ConstraintViolation`, `UniqueViolation`, `KeyConflict`,
+    `VersionConflict`, `PreconditionFailed`, `ConcurrentCommit`, `ReadOnlyError`.
+    """
+    call = QueryCall(source, name, {**(params or {}), **values})
+    terms = Terms(if_commit, message, actor, idempotency_key)
+    return run_mutation(handle.for_branch(branch), call, terms)
+
+
+def insert(
+    handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteOptions]
+) -> Receipt:
+    """Add entities: dicts, dataclasses, or one table or frame. An existing key is an error."""
+    with inserting():
+        rows = {require_text(type_name, "type"): rows_of(records)}
+        return write_records(handle, rows, "append", options)
+
+
+def upsert(
+    handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteOptions]
+) -> Receipt:
+    """Add entities or replace those of the same id, whole rows at a time.
+
+    An edge without an `id` is always a new one: give it an id, or declare
+    `@unique(src, dst)` in the schema, if a repetition must not duplicate it.
+    """
+    rows = {require_text(type_name, "type"): rows_of(records)}
+    return write_records(handle, rows, "merge", options)
+
+
+def connect_nodes(
+    handle: Handle,
+    edge_type: str,
+    ends: Iterable[tuple[Any, ...]],
+    /,
+    **options: Unpack[WriteOptions],
+) -> Receipt:
+    """Add edges: `[("ada", "bob", {"since": "2020-01-01"})]`.
+
+    An endpoint is the key of its node as a Python value: a text, a number, a date, for a key
+    of several members a tuple or a dict. A node of a type without key is named by its id.
+    """
+    target = handle.for_branch(options.get("branch"))
+    rows = edge_rows(target.latest_snapshot().schema.ir, edge_type, ends)
+    remaining: Any = {name: value for name, value in options.items() if name != "branch"}
+    return write_records(target, {edge_type: rows}, "append", remaining)
+
+
+def update(  # noqa: PLR0913 - all but the first are keywords
+    handle: Handle,
+    type_name: str,
+    /,
+    *,
+    where: str,
+    set: Mapping[str, Any],
+    params: Params = None,
+    branch: str | None = None,
+    if_commit: str | None = None,
+    message: str | None = None,
+    actor: str | None = None,
+    idempotency_key: str | None = None,
+    **values: Any,
+) -> Receipt:
+    """Set properties of nodes: `update("Person", where="name = $n", set=…, n=…)`."""
+    target, terms = handle.for_branch(branch), Terms(if_commit, message, actor, idempotency_key)
+    catalog, arguments = target.latest_snapshot().schema.ir.catalog, {**(params or {}), **values}
+    text, parameters = update_text(catalog, type_name, where, set, arguments)
+    return run_mutation(target, QueryCall(text, None, parameters), terms)
+
+
+def delete(  # noqa: PLR0913 - all but the first are keywords
+    handle: Handle,
+    type_name: str,
+    /,
+    *,
+    where: str,
+    params: Params = None,
+    branch: str | None = None,
+    if_commit: str | None = None,
+    message: str | None = None,
+    actor: str | None = None,
+    idempotency_key: str | None = None,
+    **values: Any,
+) -> Receipt:
+    """Delete nodes, with their edges, or edges: `delete("Person", where="age > 120")`."""
+    target, terms = handle.for_branch(branch), Terms(if_commit, message, actor, idempotency_key)
+    catalog, arguments = target.latest_snapshot().schema.ir.catalog, {**(params or {}), **values}
+    text, parameters = delete_text(catalog, type_name, where, arguments)
+    return run_mutation(target, QueryCall(text, None, parameters), terms)
+
+
+def transaction(
+    handle: Handle,
+    *,
+    branch: str | None = None,
+    if_commit: str | None = None,
+    message: str | None = None,
+    actor: str | None = None,
+    idempotency_key: str | None = None,
+) -> "Transaction":
+    """Several writes as one commit: `with graph.transaction() as tx: tx.insert(…)`.
+
+    Reads inside see the writes before them. An exception has no effect on the graph. Whatever
+    was read, updated or deleted inside must be unchanged at the end, else `ReadSetConflict`.
+    """
+    from omnigraph.api.transactions import Transaction
+
+    target = handle.for_branch(branch)
+    target.require_writable("a transaction")
+    terms = target.sign(Terms(if_commit, message, actor, idempotency_key))
+    return Transaction(target.branch_head, terms, target.record_write)
+
+
+def run_mutation(handle: Handle, call: QueryCall, terms: Terms) -> Receipt:
+    """Run a mutation as one commit; no commit when nothing matches."""
+    from omnigraph.engine.mutate import run_write, strict_keys
+
+    handle.require_writable("a mutation")
+    branch = handle.branch_name
+    with (
+        operation("mutate", branch) as event,
+        report_missing_branch(branch),
+        handle.store.effects.recorded() as requests,
+    ):
+        event.phase("compile")
+        query = _compile_mutation(handle, call)
+        watch, attempts = handle.require_unchanged(strict_keys(query)), Attempts()
+        terms = handle.sign(terms)
+        event.phase("write")
+        written = run_write(
+            handle.branch_head,
+            query,
+            call.arguments,
+            signature=terms.signature((query.plan, told(call.arguments))),
+            conditions=terms.conditions(watch, attempts),
+            mode="python",
+        )
+        event.requests, event.retries = len(requests), attempts.retries
+        event.rows = sum(written.nodes.values()) + sum(written.edges.values())
+        commit = handle.record_write(written.commit, watch)
+    return replace(receipt_of(written, branch, event.seconds(), query.name), commit=commit)
+
+
+def write_records(
+    handle: Handle, records: Mapping[str, Any], mode: LoadMode, options: WriteOptions
+) -> Receipt:
+    """Write records by type, with the options of a caller."""
+    target, terms = handle.for_branch(options.get("branch")), _terms_of(options)
+    receipt = load_source(target, records, mode, Way(), terms, records=True)
+    assert isinstance(receipt, Receipt)  # noqa: S101 - problems are raised
+    return receipt
+
+
+def retry_call(handle: Handle, call: Callable[[], Answer], attempts: int) -> Answer:
+    """Call again after each conflict that a refreshed handle may resolve."""
+    for attempt in range(1, attempts + 1):
+        try:
+            return call()
+        except OmnigraphError as error:
+            if error.retryable != "fresh" or attempt == attempts:
+                raise
+            pause_before_retry(handle, attempt)
+    raise UsageError(reason="attempts must be at least 1")
+
+
+def pause_before_retry(handle: Handle, attempt: int) -> None:
+    """Wait a random time that grows with the attempts, then refresh the handle."""
+    handle.branch_head.pause(attempt)
+    handle.refresh()
+
+
+def _terms_of(options: WriteOptions) -> Terms:
+    remaining: dict[str, Any] = {name: value for name, value in options.items() if name != "branch"}
+    try:
+        return Terms(**remaining)
+    except TypeError:
+        names = "branch, if_commit, message, actor, idempotency_key"
+        raise UsageError(reason=f"unknown option; there are {names}") from None
+
+
+def _compile_mutation(handle: Handle, call: QueryCall) -> CompiledQuery:
+    text = read_query(call.source, call.arguments)
+    state, snapshot = handle.branch_head.base().state, handle.snapshot
+    if snapshot.schema_row != state.schema:
+        snapshot = handle.latest_snapshot()
+    schema_hash = snapshot.schema_row.hash
+    queries = COMPILED.get(text, schema_hash, lambda: snapshot.schema.ir.catalog, call.name)
+    return demand(choose(queries, call.name), "mutation")
